@@ -1,5 +1,25 @@
+# The functions that the folders' CMakeLists.txt are written in.
+include(GoogleTest)
+
+# Every sanitized executable carries its options in itself.
+if(GLEANER_SANITIZERS)
+  find_program(GLEANER_LLVM_SYMBOLIZER NAMES llvm-symbolizer-19 llvm-symbolizer HINTS /usr/lib/llvm-19/bin)
+  add_library(gleaner_sanitizer_options OBJECT ${PROJECT_SOURCE_DIR}/cmake/sanitizer_options.cpp)
+  if(GLEANER_LLVM_SYMBOLIZER)
+    target_compile_definitions(gleaner_sanitizer_options PRIVATE GLEANER_SYMBOLIZER="${GLEANER_LLVM_SYMBOLIZER}")
+  endif()
+endif()
+
+function(gleaner_executable_ name)
+  add_executable(${name} ${ARGN})
+  if(GLEANER_SANITIZERS)
+    target_sources(${name} PRIVATE $<TARGET_OBJECTS:gleaner_sanitizer_options>)
+  endif()
+endfunction()
+
 # gleaner_library(NAME SOURCES a.cpp... [HEADERS a.hpp...] [PUBLIC targets...] [PRIVATE targets...])
-#   A static library gleaner_NAME. Its headers are compiled alone, and a link test proves that it needs no more than it names.
+#   A static library gleaner_NAME. Its headers are compiled alone (target all_verify_interface_header_sets), and the
+#   program link_NAME, which takes in the whole archive, proves that it needs no more than it names.
 function(gleaner_library name)
   cmake_parse_arguments(arg "" "" "SOURCES;HEADERS;PUBLIC;PRIVATE" ${ARGN})
   set(target gleaner_${name})
@@ -18,22 +38,37 @@ endfunction()
 # gleaner_program(NAME SOURCES a.cpp... LINK targets...): an executable with that name in the build folder's bin/.
 function(gleaner_program name)
   cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})
-  add_executable(${name} ${arg_SOURCES})
+  gleaner_executable_(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE gleaner_flags ${arg_LINK})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 endfunction()
 
-# gleaner_test(NAME SOURCES a.cpp... LINK targets... [LABELS l...] [TIMEOUT s] [ENVIRONMENT e...]): GoogleTest cases, one executable a folder.
+# gleaner_test(NAME SOURCES a.cpp... LINK targets... [LABELS l...] [TIMEOUT s] [ENVIRONMENT e...] [SERIAL])
+#   GoogleTest cases, one executable a folder. Labels with a meaning: slow (left out under sanitizers in CI), no_asan.
+#   SERIAL: no other test runs beside them. TIMEOUT is for an ordinary build; sanitized builds get four times as much.
 function(gleaner_test name)
-  cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;LINK;LABELS;ENVIRONMENT" ${ARGN})
+  cmake_parse_arguments(arg "SERIAL" "TIMEOUT" "SOURCES;LINK;LABELS;ENVIRONMENT" ${ARGN})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
   endif()
-  add_executable(${name} ${arg_SOURCES})
-  target_link_libraries(${name} PRIVATE gleaner_flags ${arg_LINK} GTest::gtest GTest::gmock GTest::gtest_main gleaner_rapidcheck)
-  include(GoogleTest)
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 TEST_PREFIX ${name}. PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}"
-    ENVIRONMENT "${arg_ENVIRONMENT}")
+  if(GLEANER_SANITIZERS)
+    math(EXPR arg_TIMEOUT "${arg_TIMEOUT} * 4")
+  endif()
+  gleaner_executable_(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE
+    gleaner_flags ${arg_LINK} GTest::gtest GTest::gmock GTest::gtest_main gleaner_rapidcheck)
+  # An empty property would swallow the name of the next one; a list must survive two expansions.
+  set(properties TIMEOUT ${arg_TIMEOUT})
+  foreach(property LABELS ENVIRONMENT)
+    if(arg_${property})
+      list(JOIN arg_${property} "\\;" values)
+      list(APPEND properties ${property} "${values}")
+    endif()
+  endforeach()
+  if(arg_SERIAL)
+    list(APPEND properties RUN_SERIAL TRUE)
+  endif()
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 TEST_PREFIX ${name}. PROPERTIES ${properties})
 endfunction()
 
 # gleaner_fuzz(NAME SOURCES a.cpp... LINK targets...): a libFuzzer target, built when GLEANER_FUZZ is on.
@@ -42,7 +77,7 @@ function(gleaner_fuzz name)
     return()
   endif()
   cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})
-  add_executable(${name} ${arg_SOURCES})
+  gleaner_executable_(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE gleaner_flags ${arg_LINK})
   target_link_options(${name} PRIVATE -fsanitize=fuzzer)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/fuzz)

@@ -1,0 +1,34 @@
+# Turns the CUDA language on. Asking for CUDA where there is none is an error, never a silent build without it.
+find_program(GLEANER_NVCC nvcc HINTS $ENV{CUDA_PATH}/bin $ENV{CUDA_HOME}/bin /usr/local/cuda/bin)
+if(NOT GLEANER_NVCC)
+  message(FATAL_ERROR
+    "GLEANER_CUDA is ON, but nvcc was looked for on PATH, in CUDA_PATH, CUDA_HOME and /usr/local/cuda/bin and not found. "
+    "Install the CUDA Toolkit 13 and put its bin folder on PATH, or configure with -DGLEANER_CUDA=OFF.")
+endif()
+if(NOT CMAKE_CUDA_COMPILER)
+  set(CMAKE_CUDA_COMPILER ${GLEANER_NVCC})
+endif()
+if(NOT CMAKE_CUDA_HOST_COMPILER)
+  set(CMAKE_CUDA_HOST_COMPILER ${CMAKE_CXX_COMPILER})
+endif()
+if(NOT CMAKE_CUDA_ARCHITECTURES)
+  set(CMAKE_CUDA_ARCHITECTURES 75 90)
+endif()
+enable_language(CUDA)
+
+# CMake 3.25 knows nvcc's dialects only up to C++17.
+foreach(kind STANDARD EXTENSION)
+  if(NOT CMAKE_CUDA20_${kind}_COMPILE_OPTION)
+    set(CMAKE_CUDA20_${kind}_COMPILE_OPTION "-std=c++20")
+  endif()
+endforeach()
+set(CMAKE_CUDA_STANDARD 20)
+set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+set(CMAKE_CUDA_EXTENSIONS OFF)
+set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
+find_package(CUDAToolkit REQUIRED)
+
+# The same numbers as on the CPU: no fused multiply-add on either side of nvcc.
+target_compile_options(gleaner_flags INTERFACE
+  $<$<COMPILE_LANGUAGE:CUDA>:--fmad=false> "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-Xcompiler -Wall,-Wextra,-ffp-contract=off>")
+message(STATUS "CUDA ${CMAKE_CUDA_COMPILER_VERSION} for architectures ${CMAKE_CUDA_ARCHITECTURES}: ${GLEANER_NVCC}")
