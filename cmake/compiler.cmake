@@ -5,7 +5,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
     "Use clang 19 (apt-get install clang-19, then cmake -DCMAKE_CXX_COMPILER=clang++-19) or g++ 13 or later.")
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 19)
-  message(FATAL_ERROR "clang ${CMAKE_CXX_COMPILER_VERSION} lacks std::expected with libstdc++ 12: use clang 19 or later.")
+  message(FATAL_ERROR
+    "clang ${CMAKE_CXX_COMPILER_VERSION} lacks std::expected with libstdc++ 12: use clang 19 or later.")
 endif()
 
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)

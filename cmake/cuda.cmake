@@ -2,7 +2,7 @@
 find_program(GLEANER_NVCC nvcc HINTS $ENV{CUDA_PATH}/bin $ENV{CUDA_HOME}/bin /usr/local/cuda/bin)
 if(NOT GLEANER_NVCC)
   message(FATAL_ERROR
-    "GLEANER_CUDA is ON, but nvcc was looked for on PATH, in CUDA_PATH, CUDA_HOME and /usr/local/cuda/bin and not found. "
+    "GLEANER_CUDA is ON, but there is no nvcc on PATH, in CUDA_PATH, CUDA_HOME or /usr/local/cuda/bin. "
     "Install the CUDA Toolkit 13 and put its bin folder on PATH, or configure with -DGLEANER_CUDA=OFF.")
 endif()
 if(NOT CMAKE_CUDA_COMPILER)
@@ -30,5 +30,6 @@ find_package(CUDAToolkit REQUIRED)
 
 # The same numbers as on the CPU: no fused multiply-add on either side of nvcc.
 target_compile_options(gleaner_flags INTERFACE
-  $<$<COMPILE_LANGUAGE:CUDA>:--fmad=false> "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-Xcompiler -Wall,-Wextra,-ffp-contract=off>")
+  $<$<COMPILE_LANGUAGE:CUDA>:--fmad=false>
+  "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-Xcompiler -Wall,-Wextra,-ffp-contract=off>")
 message(STATUS "CUDA ${CMAKE_CUDA_COMPILER_VERSION} for architectures ${CMAKE_CUDA_ARCHITECTURES}: ${GLEANER_NVCC}")
