@@ -1,0 +1,101 @@
+// take_out, put_back and the sums on the grid.
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <bit>
+#include <cmath>
+
+#include "common/random.hpp"
+#include "kernels/kernels.hpp"
+#include "tests/kernels/inputs.hpp"
+
+namespace gleaner {
+namespace {
+
+class GridKernels : public ::testing::TestWithParam<const KernelTable*> {};
+
+TEST_P(GridKernels, ScatterAddIsRoundedLdexp) {
+  for (const auto& [name, values] : testing::finite_vectors(3'000)) {
+    for (const std::uint32_t weight : {0U, 1U, 3U, 977U, 1'000'000U, 0xffffffffU}) {
+      // The largest product is below 2^(128 + 32), so these exponents keep the sums within 62 bits.
+      const int exponents[] = {-98, -140, -300, name == "normal" ? 24 : -99, name == "denormals" ? 150 : -101};
+      for (const int exponent : exponents) {
+        std::vector<std::uint32_t> indices;
+        std::vector<std::int64_t> sum(6'000, 5);
+        std::vector<std::int64_t> dense(values.size(), -7);
+        for (std::uint32_t i = 0; i < values.size(); ++i) indices.push_back(2 * i);
+        GetParam()->scatter_add(sum, indices, values, weight, exponent);
+        GetParam()->dense_add(dense, values, weight, exponent);
+        for (std::size_t i = 0; i < values.size(); ++i) {
+          const double product = static_cast<double>(values[i]) * weight;
+          const std::int64_t exact = std::llrint(std::ldexp(product, exponent));
+          ASSERT_EQ(sum[2 * i], 5 + exact) << name << " " << values[i] << " weight " << weight << " 2^" << exponent;
+          ASSERT_EQ(dense[i], -7 + exact);
+          ASSERT_EQ(sum[2 * i + 1], 5);
+        }
+      }
+    }
+  }
+}
+
+TEST_P(GridKernels, HalvesRoundToEven) {
+  std::vector<std::int64_t> sum(6);
+  const std::vector<std::uint32_t> indices = {0, 1, 2, 3, 4, 5};
+  const std::vector<float> values = {0.5F, 1.5F, 2.5F, -0.5F, -1.5F, -2.5F};
+  GetParam()->scatter_add(sum, indices, values, 1, 0);
+  EXPECT_EQ(sum, (std::vector<std::int64_t>{0, 2, 2, 0, -2, -2}));
+}
+
+TEST_P(GridKernels, ScatterAddsInAnyOrderGiveTheSameSum) {
+  EXPECT_TRUE(rc::check("order of devices", [&] {
+    Random random(*rc::gen::arbitrary<std::uint64_t>(), Purpose::test);
+    std::vector<std::int64_t> forward(500);
+    std::vector<std::int64_t> backward(500);
+    struct Device {
+      std::vector<std::uint32_t> indices;
+      std::vector<float> values;
+      std::uint32_t weight = 0;
+    };
+    std::vector<Device> devices(7);
+    for (Device& device : devices) {
+      device.weight = random.below(100'000);
+      for (std::uint32_t i = 0; i < 500; ++i) {
+        if (random.below(3) > 0) continue;
+        device.indices.push_back(i);
+        device.values.push_back(static_cast<float>(random.normal()));
+      }
+    }
+    const auto add = [&](std::vector<std::int64_t>& sum, const Device& device) {
+      GetParam()->scatter_add(sum, device.indices, device.values, device.weight, 30);
+    };
+    for (std::size_t m = 0; m < devices.size(); ++m) {
+      add(forward, devices[m]);
+      add(backward, devices[devices.size() - 1 - m]);
+    }
+    RC_ASSERT(forward == backward);
+  }));
+}
+
+TEST_P(GridKernels, TakeOutAndPutBackAreInverseWhereExact) {
+  auto residual = testing::normal_vector(1'000, 1);
+  const auto before = residual;
+  std::vector<std::uint32_t> indices;
+  std::vector<float> sent;
+  for (std::uint32_t i = 0; i < 1'000; i += 3) {
+    indices.push_back(i);
+    // Eight leading bits of the value: the difference is exact.
+    sent.push_back(std::bit_cast<float>(std::bit_cast<std::uint32_t>(residual[i]) & 0xffff0000U));
+  }
+  GetParam()->take_out(residual, indices, sent);
+  for (std::size_t j = 0; j < indices.size(); ++j) ASSERT_EQ(residual[indices[j]], before[indices[j]] - sent[j]);
+  EXPECT_EQ(residual[1], before[1]);
+  GetParam()->put_back(residual, indices, sent);
+  EXPECT_EQ(residual, before);
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, GridKernels, ::testing::ValuesIn(testing::tables_under_test()),
+                         [](const auto& info) { return std::string(info.param->name); });
+
+}  // namespace
+}  // namespace gleaner
