@@ -1,0 +1,69 @@
+#pragma once
+// Local work of one device in one round, gradients for upload rules, and evaluation. Functions of their arguments: the
+// same arguments give the same result on one machine. Units: samples, steps, epochs; losses are mean cross-entropy in
+// nats.
+// Errors are bad_input and say what is wrong. Work that came in a plan is the far side's doing: a daemon reports such
+// an error and goes on.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "common/error.hpp"
+#include "training/dataset.hpp"
+#include "training/network.hpp"
+
+namespace gleaner {
+
+struct LocalWork {
+  std::uint32_t epochs = 1;
+  std::uint32_t batch_size = 32;  // the last batch of an epoch may be smaller
+  float learning_rate = 0.05F;
+  float momentum = 0.0F;        // v = momentum * v + gradient; starts at zero in every round
+  float weight_decay = 0.0F;    // added to the gradient as weight_decay * parameters
+  std::uint32_t max_steps = 0;  // batches, 0: no limit
+};
+
+// Names one device's turn in one round: where its random draws come from.
+struct Turn {
+  std::uint64_t seed = 0;
+  std::uint64_t round = 0;  // below 2^63
+  std::uint32_t device = 0;
+};
+
+struct LocalResult {
+  std::vector<float> delta;  // parameters before - after
+  std::uint64_t samples_seen = 0;
+  double mean_loss = 0.0;  // over the samples seen, each before its step
+  std::uint32_t steps = 0;
+};
+
+// SGD over my_samples (indices into dataset), shuffled anew every epoch. Errors: no samples, shapes that do not fit,
+// settings out of range, loss or parameters no longer finite.
+Result<LocalResult> train_local(Network& network, const Dataset& dataset, std::span<const std::uint32_t> my_samples,
+                                std::span<const float> parameters, const LocalWork& work, const Turn& turn);
+
+// The batch that an upload rule looks at: batch_size of my_samples without repetition (all, when there are fewer), the
+// same for the same turn, independent of the shuffles of train_local.
+std::vector<std::uint32_t> draw_batch(std::span<const std::uint32_t> my_samples, std::uint32_t batch_size,
+                                      const Turn& turn);
+
+// out = gradient of the mean loss over the samples; returns that loss. LASG-WK2 calls it for two models on one batch.
+Result<double> gradient_at(Network& network, const Dataset& dataset, std::span<const std::uint32_t> samples,
+                           std::span<const float> parameters, std::span<float> out);
+
+struct Evaluation {
+  double accuracy = 0.0;  // 0 to 1
+  double mean_loss = 0.0;
+  std::uint64_t samples = 0;
+};
+
+// Over all samples of the dataset, on that many threads (0: one per core). The result does not depend on the number.
+Result<Evaluation> evaluate(const Network& network, const Dataset& dataset, std::span<const float> parameters,
+                            unsigned threads = 1);
+
+// Error unless the parameters have the network's size and the dataset its shape.
+Status check_fit(const Network& network, const Dataset& dataset, std::span<const float> parameters);
+
+}  // namespace gleaner
