@@ -63,15 +63,15 @@ target_compile_definitions(gleaner_flags INTERFACE $<$<CONFIG:Debug>:_GLIBCXX_AS
 target_link_options(gleaner_flags INTERFACE -Wl,-z,relro,-z,now)
 
 if(GLEANER_SANITIZERS)
-  set(gleaner_sanitizer_flags -fsanitize=${GLEANER_SANITIZERS})
-  target_compile_options(gleaner_flags INTERFACE ${gleaner_sanitizer_flags} -fno-omit-frame-pointer
-    -fno-sanitize-recover=all -g1)
-  target_link_options(gleaner_flags INTERFACE ${gleaner_sanitizer_flags})
+  set(gleaner_sanitizer_flags
+    -fsanitize=${GLEANER_SANITIZERS} -fno-omit-frame-pointer -fno-sanitize-recover=all -g1)
+  target_compile_options(gleaner_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:${gleaner_sanitizer_flags}>)
+  target_link_options(gleaner_flags INTERFACE -fsanitize=${GLEANER_SANITIZERS})
 else()
   target_compile_definitions(gleaner_flags INTERFACE $<$<CONFIG:Release>:_FORTIFY_SOURCE=2>)
 endif()
 if(GLEANER_FUZZ)
-  target_compile_options(gleaner_flags INTERFACE -fsanitize=fuzzer-no-link)
+  target_compile_options(gleaner_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=fuzzer-no-link>)
 endif()
 
 find_program(GLEANER_LLD NAMES ld.lld-19 ld.lld)

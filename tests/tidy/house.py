@@ -8,6 +8,7 @@ MAX_COMMON_HEADERS = 10
 # Folder -> folders that it may include besides itself. A folder that is not here (tests, benchmarks, cli) may use all.
 LAYERS = {
     "common": set(),
+    "config": {"common"},
     "kernels": {"common"},
     "compression": {"common", "kernels"},
     "protocol": {"common"},
@@ -15,10 +16,11 @@ LAYERS = {
     "aggregation": {"common", "kernels", "compression"},
     "scheduling": {"common"},
     "storage": {"common"},
-    "client": {"common", "kernels", "compression", "protocol", "training"},
-    "coordinator": {"common", "kernels", "compression", "protocol", "training", "aggregation", "scheduling", "storage"},
-    "simulation": {"common", "kernels", "compression", "protocol", "training", "aggregation", "scheduling", "storage",
-                   "client", "coordinator"},
+    "client": {"common", "config", "kernels", "compression", "protocol", "training"},
+    "coordinator": {"common", "config", "kernels", "compression", "protocol", "training", "aggregation", "scheduling",
+                    "storage"},
+    "simulation": {"common", "config", "kernels", "compression", "protocol", "training", "aggregation", "scheduling",
+                   "storage", "client", "coordinator"},
 }
 
 # Part of a folder -> parts that it must not include, although its layer may: the state machines know no network.
