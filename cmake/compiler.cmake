@@ -48,7 +48,8 @@ add_library(gleaner_flags INTERFACE)
 target_include_directories(gleaner_flags INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/generated)
 set(gleaner_warnings
   -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wold-style-cast -Wnon-virtual-dtor
-  -Woverloaded-virtual -Wimplicit-fallthrough -Wextra-semi)
+  -Woverloaded-virtual -Wimplicit-fallthrough -Wextra-semi
+  $<$<CXX_COMPILER_ID:Clang>:-Wno-missing-designated-field-initializers>)
 if(GLEANER_WERROR)
   list(APPEND gleaner_warnings -Werror)
 endif()

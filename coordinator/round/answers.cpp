@@ -1,0 +1,96 @@
+#include <fmt/format.h>
+
+#include "coordinator/round/machine.hpp"
+
+namespace gleaner::round {
+
+void Machine::on(const UpdateArrived& e) {
+  OpenPlan* plan = find_plan(e.plan);
+  if (plan == nullptr || plan->row.device != e.device) {
+    act(DropPayload{e.plan});
+    act(SendRefused{e.device, e.plan, RefusalCode::stale_plan, "no open plan of this device has this number"});
+    return;
+  }
+  if (plan->state != PlanState::sent) {
+    act(DropPayload{e.plan});
+    // The first answer counts; the same one again is answered as the first was.
+    if (plan->state == PlanState::refused) {
+      act(SendRefused{e.device, e.plan, plan->answer.refusal, "already answered"});
+    } else if (plan->answer.digest != e.digest) {
+      act(SendRefused{e.device, e.plan, RefusalCode::wrong_digest, "another answer to this plan was accepted before"});
+    } else {
+      act(SendSettle{e.device, e.plan, Outcome::unknown, false});
+    }
+    return;
+  }
+  plan->answer = {.plan = e.plan,
+                  .device = e.device,
+                  .digest = e.digest,
+                  .samples = e.samples,
+                  .compute_ms = e.compute_ms,
+                  .payload_bytes = e.payload_bytes,
+                  .left = e.left,
+                  .right = e.right,
+                  .loss = e.loss};
+  if (e.samples != plan->row.samples) {
+    act(DropPayload{e.plan});
+    refuse_plan(*plan, RefusalCode::wrong_weight,
+                fmt::format("the update says {} samples, the device announced {}", e.samples, plan->row.samples));
+  } else if (phase_ == Phase::collecting) {
+    fold(*plan);
+  } else {
+    plan->state = PlanState::deferred;
+    try_start_round();
+  }
+  maybe_close();
+}
+
+void Machine::fold(OpenPlan& plan) {
+  plan.state = PlanState::folding;
+  act(Fold{plan.row.id, plan.row.device, plan.answer.samples, plan.row.entries_max});
+}
+
+void Machine::on(const SkipArrived& e) {
+  OpenPlan* plan = find_plan(e.plan);
+  if (plan == nullptr || plan->row.device != e.device) {
+    act(SendRefused{e.device, e.plan, RefusalCode::stale_plan, "no open plan of this device has this number"});
+    return;
+  }
+  if (plan->state != PlanState::sent) return;
+  plan->answer = {.plan = e.plan,
+                  .device = e.device,
+                  .outcome = Outcome::skipped,
+                  .samples = e.samples,
+                  .compute_ms = e.compute_ms,
+                  .left = e.left,
+                  .right = e.right,
+                  .loss = e.loss};
+  plan->state = PlanState::skipped;
+  maybe_close();
+}
+
+void Machine::on(const FoldDone& e) {
+  OpenPlan* plan = find_plan(e.plan);
+  if (plan == nullptr || plan->state != PlanState::folding) return;
+  if (e.refusal) {
+    refuse_plan(*plan, e.refusal->code(), e.refusal->detail());
+  } else {
+    plan->state = PlanState::folded;
+    plan->answer.outcome = Outcome::included;
+    if (plan->answer.samples > 0) ++usable_folds_;
+  }
+  if (phase_ == Phase::collecting) {
+    maybe_close();
+  } else if (phase_ == Phase::closing) {
+    step_when_folded();
+  }
+}
+
+void Machine::refuse_plan(OpenPlan& plan, RefusalCode code, const std::string& detail) {
+  plan.state = PlanState::refused;
+  plan.answer.refusal = code;
+  plan.answer.outcome = is_content_fault(code) ? Outcome::refused : Outcome::stale;
+  act(SendRefused{plan.row.device, plan.row.id, code, detail});
+}
+
+}  // namespace gleaner::round

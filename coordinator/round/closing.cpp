@@ -1,0 +1,161 @@
+#include <fmt/format.h>
+
+#include "common/check.hpp"
+#include "coordinator/round/machine.hpp"
+
+namespace gleaner::round {
+
+void Machine::maybe_close() {
+  if (phase_ != Phase::collecting) return;
+  std::uint32_t planned = 0;
+  std::uint32_t answered = 0;  // nothing more will come
+  std::uint32_t usable = 0;    // updates and skips
+  for (const auto& [id, plan] : plans_) {
+    if (!plan.in_this_round(round_)) continue;
+    ++planned;
+    if (plan.state == PlanState::sent) continue;
+    ++answered;
+    if (plan.state != PlanState::refused) ++usable;
+  }
+  if (answered == planned || usable >= answers_wanted_ || deadline_passed_) close_round();
+}
+
+void Machine::close_round() {
+  phase_ = Phase::closing;
+  if (deadline_) act(StopTimer{Timer::deadline});
+  deadline_.reset();
+  step_when_folded();
+}
+
+void Machine::step_when_folded() {
+  for (const auto& [id, plan] : plans_) {
+    if (plan.state == PlanState::folding) return;
+  }
+  if (usable_folds_ > 0) {
+    phase_ = Phase::stepping;
+    act(Step{});
+    return;
+  }
+  act(Note{
+      fmt::format("round {} closed without a usable update: the model stays at version {}", round_, version_.value)});
+  stepped_.reset();
+  commit_round(Version{});
+}
+
+void Machine::on(const Stepped& e) {
+  if (phase_ != Phase::stepping) return;
+  if (!e.error) {
+    stepped_ = e;
+    commit_round(e.version);
+    return;
+  }
+  act(Note{fmt::format("round {} gives no usable model ({}): nothing of it is kept", round_, e.error->message()),
+           true});
+  for (auto& [id, plan] : plans_) {
+    if (plan.state == PlanState::folded) plan.answer.outcome = Outcome::abandoned;
+  }
+  stepped_.reset();
+  commit_round(Version{});
+}
+
+void Machine::commit_round(Version version) {
+  Commit commit{.round = round_, .version = version, .duration = now_ - round_began_};
+  for (auto& [id, plan] : plans_) {
+    switch (plan.state) {
+      case PlanState::folded:
+      case PlanState::skipped:
+      case PlanState::refused: commit.answers.push_back(plan.answer); break;
+      case PlanState::sent:
+      case PlanState::deferred: {
+        // After this commit the next round is round_ + 1; older plans than it allows are closed here.
+        if (round_ + 1 - plan.row.round <= settings_.staleness_max) break;
+        if (plan.state == PlanState::deferred) act(DropPayload{id});
+        plan.answer.plan = id;
+        plan.answer.device = plan.row.device;
+        plan.answer.outcome = plan.state == PlanState::deferred ? Outcome::stale : Outcome::abandoned;
+        commit.answers.push_back(plan.answer);
+        break;
+      }
+      case PlanState::folding: GLEANER_CHECK(false); break;
+    }
+  }
+  phase_ = Phase::committing;
+  pending_commit_ = commit;
+  act(std::move(commit));
+}
+
+void Machine::on(const Committed& e) {
+  if (phase_ != Phase::committing) return;
+  if (e.error) {
+    // The accumulator and the answers are kept; nobody is told "included" until the record is on disk.
+    phase_ = Phase::suspended;
+    waiting_for_ = "suspended: " + e.error->message();
+    act(Note{waiting_for_, true});
+    act(StartTimer{Timer::storage_retry, std::chrono::seconds(5)});
+    return;
+  }
+  GLEANER_CHECK(pending_commit_.has_value());
+  waiting_for_.clear();
+  RoundReport report{.step_squared_norm = stepped_ ? stepped_->step_squared_norm : 0.0, .left_sides = {}};
+  std::map<DeviceName, double> left_sides;
+  for (const auto& answer : pending_commit_->answers) {
+    if (answer.outcome == Outcome::included || answer.outcome == Outcome::skipped)
+      left_sides[answer.device] = answer.left;
+  }
+  for (const auto& [name, left] : left_sides) report.left_sides.push_back(left);
+  history_.push_back(std::move(report));
+  while (history_.size() > 64) history_.pop_front();
+  if (stepped_) {
+    version_ = stepped_->version;
+    model_hash_ = stepped_->model_hash;
+  } else {
+    ++counters_.empty_rounds;
+  }
+  for (const auto& answer : pending_commit_->answers) settle_committed(answer);
+  after_commit();
+}
+
+void Machine::settle_committed(const AnswerRow& answer) {
+  const auto it = plans_.find(answer.plan);
+  GLEANER_CHECK(it != plans_.end());
+  auto& device = devices_.at(answer.device);
+  device.open_plan = {};
+  device.profile.failures_in_a_row = 0;
+  switch (answer.outcome) {
+    case Outcome::included:
+      ++counters_.uploads;
+      if (!it->second.in_this_round(round_)) ++counters_.late_uploads;
+      break;
+    case Outcome::skipped: ++counters_.skips; break;
+    case Outcome::refused: ++counters_.refusals; break;
+    case Outcome::abandoned:
+    case Outcome::stale:
+      ++counters_.lapsed_plans;
+      ++device.profile.failures_in_a_row;
+      break;
+    default: break;
+  }
+  if (answer.outcome != Outcome::skipped) {
+    device.to_settle = answer.plan;
+    device.settle_outcome = answer.outcome;
+  }
+  plans_.erase(it);
+}
+
+void Machine::after_commit() {
+  const bool stepped = stepped_.has_value();
+  pending_commit_.reset();
+  stepped_.reset();
+  const bool last = version_.value >= settings_.rounds;
+  if (stepped && (last || version_.value % std::max<std::uint32_t>(1, settings_.evaluate_every) == 0))
+    act(Evaluate{version_});
+  if (last) {
+    phase_ = Phase::finished;
+    act(Finish{});
+    return;
+  }
+  phase_ = Phase::waiting;
+  try_start_round();
+}
+
+}  // namespace gleaner::round

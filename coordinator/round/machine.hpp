@@ -1,0 +1,165 @@
+#pragma once
+// One run as a state machine without I/O: events and a time go in, actions come out. The service and the simulator
+// drive the same code. No socket, file, thread, clock or random source lives here; the same events at the same times
+// give the same actions. Single-threaded: one owner.
+//
+//   waiting -> issuing -> collecting -> closing -> stepping -> committing -> waiting ... -> finished
+//
+// A plan is stored before it is sent, and closed only by a committed answer, so that a restart resumes the open round
+// with its own plans. An update that comes after its round closed enters the next one while its plan is at most
+// staleness_max rounds old.
+
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compression/upload_rule.hpp"
+#include "coordinator/round/events.hpp"
+#include "coordinator/run_settings.hpp"
+
+namespace gleaner::round {
+
+enum class Phase { waiting, issuing, collecting, closing, stepping, committing, suspended, finished };
+std::string_view to_string(Phase phase);
+
+// What storage remembers of the run.
+struct Start {
+  Lineage lineage;
+  double divisor = 0.0;
+  std::uint32_t rounds_done = 0;
+  PlanId next_plan{1};
+  Version version;
+  std::uint64_t model_hash = 0;
+  std::vector<PlanRow> open_plans;
+  std::deque<RoundReport> history;  // newest last
+  bool paused = false;
+};
+
+struct Counters {
+  std::uint64_t uploads = 0;       // updates folded and committed
+  std::uint64_t late_uploads = 0;  // of these, in a later round than planned
+  std::uint64_t skips = 0;
+  std::uint64_t refusals = 0;
+  std::uint64_t lapsed_plans = 0;  // closed without an answer
+  std::uint64_t empty_rounds = 0;
+};
+
+struct DeviceView {
+  bool connected = false;
+  std::uint32_t samples = 0;
+  PlanId open_plan;
+  DeviceProfile profile;
+};
+
+class Machine {
+ public:
+  // planner and rule must outlive the machine.
+  Machine(const RunSettings& settings, Start start, const Planner& planner, const UploadRule& rule);
+
+  std::vector<Action> begin(Instant now);  // once, before the first event
+  std::vector<Action> handle(const Event& event, Instant now);
+
+  Phase phase() const { return phase_; }
+  std::uint32_t round() const { return round_; }  // the open one, or the last
+  Version version() const { return version_; }
+  std::uint64_t model_hash() const { return model_hash_; }
+  const Counters& counters() const { return counters_; }
+  bool plan_is_open(PlanId plan) const { return plans_.contains(plan); }
+  std::map<DeviceName, DeviceView> devices() const;
+  const std::string& waiting_for() const { return waiting_for_; }
+
+ private:
+  enum class PlanState { sent, deferred, folding, folded, skipped, refused };
+  struct OpenPlan {
+    PlanRow row;
+    PlanState state = PlanState::sent;
+    AnswerRow answer;
+    Instant issued;
+    bool in_this_round(std::uint32_t round) const { return row.round == round; }
+  };
+  struct Device {
+    bool connected = false;
+    std::uint32_t samples = 0;
+    bool has_model = false;
+    Version holds;
+    PlanId open_plan;
+    PlanId to_settle;
+    Outcome settle_outcome = Outcome::unknown;
+    DeviceProfile profile;
+  };
+
+  // machine.cpp
+  void on(const DeviceAccepted& e);
+  void on(const DeviceLeft& e);
+  void on(const TimerFired& e);
+  void on(const Paused& e);
+  void on(const Resumed& e);
+  void on(const ProfileMeasured& e);
+  void on(const EvaluationDone& e);
+  void settle_pending(const DeviceAccepted& e);
+  void resend_plan(const DeviceName& name, Device& device);
+  void send_plan(const DeviceName& name, Device& device, const PlanRow& row);
+  // planning.cpp
+  void on(const PlansStored& e);
+  void try_start_round();
+  void wait_for_devices(std::size_t ready);
+  void lapse_overdue_plans();
+  std::vector<DeviceProfile> eligible_devices() const;
+  bool enough_devices(std::size_t eligible) const;
+  Grid grid_for_round() const;
+  void open_round();
+  std::uint32_t answers_wanted_of(std::size_t planned) const;
+  // answers.cpp
+  void on(const UpdateArrived& e);
+  void on(const SkipArrived& e);
+  void on(const FoldDone& e);
+  void refuse_plan(OpenPlan& plan, RefusalCode code, const std::string& detail);
+  void fold(OpenPlan& plan);
+  // closing.cpp
+  void on(const Stepped& e);
+  void on(const Committed& e);
+  void maybe_close();
+  void close_round();
+  void step_when_folded();
+  void commit_round(Version version);
+  void settle_committed(const AnswerRow& answer);
+  void after_commit();
+
+  OpenPlan* find_plan(PlanId id);
+  void act(Action action) { actions_.push_back(std::move(action)); }
+
+  const RunSettings& settings_;
+  const Planner& planner_;
+  const UploadRule& rule_;
+
+  Lineage lineage_;
+  double divisor_ = 0.0;
+  std::uint32_t round_ = 0;
+  PlanId next_plan_{1};
+  Version version_;
+  std::uint64_t model_hash_ = 0;
+  std::deque<RoundReport> history_;
+  bool paused_ = false;
+  bool lineage_change_asked_ = false;
+
+  Phase phase_ = Phase::waiting;
+  Instant now_;
+  Instant round_began_;
+  std::optional<Instant> deadline_;
+  Duration deadline_length_{};
+  bool deadline_passed_ = false;
+  std::uint32_t answers_wanted_ = 0;
+  std::uint32_t usable_folds_ = 0;  // folded this round with a weight above zero
+  std::optional<Commit> pending_commit_;
+  std::optional<Stepped> stepped_;
+
+  std::map<DeviceName, Device> devices_;
+  std::map<PlanId, OpenPlan> plans_;
+  std::string waiting_for_;
+  Counters counters_;
+  std::vector<Action> actions_;
+};
+
+}  // namespace gleaner::round

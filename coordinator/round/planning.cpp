@@ -1,0 +1,174 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "common/check.hpp"
+#include "coordinator/round/machine.hpp"
+
+namespace gleaner::round {
+
+std::vector<DeviceProfile> Machine::eligible_devices() const {
+  std::vector<DeviceProfile> eligible;
+  for (const auto& [name, device] : devices_) {
+    if (device.connected && device.open_plan.value == 0) eligible.push_back(device.profile);
+  }
+  return eligible;
+}
+
+bool Machine::enough_devices(std::size_t eligible) const {
+  const auto& planning = settings_.planning;
+  const std::size_t least = std::max<std::size_t>(1, planning.min_devices);
+  if (!settings_.spec.reproducible) return eligible >= least;
+  // The cohort must not depend on who happens to be connected: everybody known takes part in the draw.
+  return eligible >= std::max<std::size_t>(least, planning.cohort_size) && eligible == devices_.size();
+}
+
+std::uint32_t Machine::answers_wanted_of(std::size_t planned) const {
+  const auto all = static_cast<std::uint32_t>(planned);
+  if (settings_.spec.reproducible || settings_.planning.deadline == Duration{}) return all;
+  const std::uint32_t cohort =
+      settings_.planning.cohort_size == 0 ? all : std::min(all, settings_.planning.cohort_size);
+  const auto wanted = static_cast<std::uint32_t>(std::ceil(settings_.planning.quorum * cohort - 1e-9));
+  return std::clamp<std::uint32_t>(wanted, 1, std::max<std::uint32_t>(all, 1));
+}
+
+Grid Machine::grid_for_round() const {
+  // Everybody whose update could still be folded: each device has at most one open plan.
+  std::uint64_t weight = 0;
+  for (const auto& [name, device] : devices_) weight += device.samples;
+  auto grid = make_grid(settings_.spec.clip_exponent, std::max<std::uint64_t>(weight, 1));
+  GLEANER_CHECK(grid.has_value());  // clip and sample counts are bounded where they enter
+  return *grid;
+}
+
+void Machine::wait_for_devices(std::size_t ready) {
+  std::size_t needed = std::max<std::size_t>(1, settings_.planning.min_devices);
+  if (settings_.spec.reproducible)
+    needed = std::max({needed, std::size_t{settings_.planning.cohort_size}, devices_.size()});
+  std::string text = fmt::format("waiting for devices: {} ready, {} needed", ready, needed);
+  if (text != waiting_for_) act(Note{text});
+  waiting_for_ = std::move(text);
+  if (!plans_.empty() && settings_.planning.deadline > Duration{})
+    act(StartTimer{Timer::planning_retry, settings_.planning.deadline});
+}
+
+void Machine::lapse_overdue_plans() {
+  // Rounds close plans by their number; while no round can start, time does, or silent devices would block the run for
+  // ever.
+  if (settings_.spec.reproducible || settings_.planning.deadline <= Duration{}) return;
+  const Duration patience = settings_.planning.deadline * (settings_.staleness_max + 1);
+  for (auto& [id, plan] : plans_) {
+    if (plan.state != PlanState::sent || now_ - plan.issued < patience) continue;
+    plan.state = PlanState::refused;
+    plan.answer = {.plan = id, .device = plan.row.device, .outcome = Outcome::abandoned};
+  }
+}
+
+void Machine::try_start_round() {
+  if (phase_ != Phase::waiting || paused_ || version_.value >= settings_.rounds) return;
+  lapse_overdue_plans();
+  auto eligible = eligible_devices();
+  std::size_t deferred = 0;
+  bool to_settle = false;  // answered or given up, waiting for a record to stand in
+  for (const auto& [id, plan] : plans_) {
+    deferred += plan.state == PlanState::deferred ? 1 : 0;
+    to_settle = to_settle || plan.state == PlanState::refused || plan.state == PlanState::skipped;
+  }
+  if (!enough_devices(eligible.size() + (settings_.spec.reproducible ? 0 : deferred))) {
+    if (!to_settle) return wait_for_devices(eligible.size());
+    eligible.clear();
+  }
+  RoundPlan plan;
+  if (!eligible.empty()) {
+    auto planned = planner_.plan(settings_.planning, round_ + 1, std::move(eligible));
+    if (!planned) {
+      if (planned.error().message() != waiting_for_) act(Note{planned.error().message(), true});
+      waiting_for_ = planned.error().message();
+      act(StartTimer{Timer::planning_retry, std::chrono::seconds(5)});
+      return;
+    }
+    plan = std::move(*planned);
+  }
+  waiting_for_.clear();
+  ++round_;
+  answers_wanted_ = plan.devices.empty() ? 0 : plan.answers_wanted;
+  deadline_length_ = plan.deadline;
+
+  const Grid grid = grid_for_round();
+  const float threshold = rule_.next_threshold(history_, settings_.spec.learning_rate);
+  StorePlans store;
+  std::uint64_t planned_weight = 0;
+  for (const auto& chosen : plan.devices) {
+    auto& device = devices_.at(chosen.name);
+    PlanRow row{.id = next_plan_,
+                .device = chosen.name,
+                .round = round_,
+                .base = version_,
+                .entries_max = chosen.entries_max,
+                .steps_max = chosen.steps_max,
+                .threshold = threshold,
+                .clip_exponent = grid.clip_exponent,
+                .weight_bits = grid.weight_bits,
+                .samples = device.samples};
+    next_plan_ = {next_plan_.value + 1};
+    device.open_plan = row.id;
+    planned_weight += device.samples;
+    plans_[row.id] = {.row = row, .issued = now_};
+    store.plans.push_back(std::move(row));
+  }
+  if (settings_.fixed_divisor && divisor_ == 0.0)
+    divisor_ = static_cast<double>(std::max<std::uint64_t>(planned_weight, 1));
+  store.divisor = divisor_;
+  for (auto& [name, device] : devices_) device.profile.rounds_since_planned += 1;
+  for (const auto& chosen : plan.devices) devices_.at(chosen.name).profile.rounds_since_planned = 0;
+  phase_ = Phase::issuing;
+  act(std::move(store));
+}
+
+void Machine::on(const PlansStored& e) {
+  if (phase_ != Phase::issuing) return;
+  if (e.error) {
+    // Nothing was sent: the plans never existed. Their ids are not used again.
+    std::erase_if(plans_, [this](const auto& entry) {
+      const bool unsent = entry.second.row.round == round_;
+      if (unsent) devices_.at(entry.second.row.device).open_plan = {};
+      return unsent;
+    });
+    --round_;
+    phase_ = Phase::waiting;
+    waiting_for_ = "suspended: " + e.error->message();
+    act(Note{waiting_for_, true});
+    act(StartTimer{Timer::planning_retry, std::chrono::seconds(5)});
+    return;
+  }
+  open_round();
+  for (auto& [id, plan] : plans_) {
+    auto& device = devices_.at(plan.row.device);
+    if (plan.in_this_round(round_) && device.connected) send_plan(plan.row.device, device, plan.row);
+  }
+  maybe_close();
+}
+
+void Machine::open_round() {
+  phase_ = Phase::collecting;
+  round_began_ = now_;
+  deadline_passed_ = false;
+  usable_folds_ = 0;
+  deadline_.reset();
+  // The stored plans say which grid they were promised; late updates share it.
+  Grid grid = grid_for_round();
+  for (const auto& [id, plan] : plans_) {
+    if (plan.in_this_round(round_)) grid = {plan.row.clip_exponent, plan.row.weight_bits};
+  }
+  act(BeginRound{round_, grid});
+  if (deadline_length_ > Duration{}) {
+    deadline_ = now_ + deadline_length_;
+    act(StartTimer{Timer::deadline, deadline_length_});
+  }
+  for (auto& [id, plan] : plans_) {
+    if (plan.state == PlanState::deferred) fold(plan);
+  }
+}
+
+}  // namespace gleaner::round
