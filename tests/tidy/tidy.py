@@ -210,7 +210,8 @@ def layers(project):
         own = f.path.split("/")[0]
         for n, header, quoted in includes(f):
             other = header.split("/")[0]
-            if quoted and ("/" not in header or other not in project.top):
+            helper = f.within("tests/", "benchmarks/") and sibling(f, header) in project.by_path
+            if quoted and not helper and ("/" not in header or other not in project.top):
                 yield f.path, n, f'"{header}" is no path from the root: write it so, or in <> for a library'
             elif own in house.LAYERS and other in project.top and other not in house.LAYERS[own] | {own}:
                 allowed = ", ".join(sorted(house.LAYERS[own])) or "nothing"
@@ -335,14 +336,30 @@ def sources_are_built(project):
     lists = {os.path.dirname(f.path): re.sub(r"#.*", "", f.text) for f in project.files
              if PurePosixPath(f.path).name == "CMakeLists.txt"}
     lists["cmake"] = "\n".join(re.sub(r"#.*", "", f.text) for f in project.files if f.within("cmake/"))
+
+    def listed(path):
+        above = [folder for folder in lists if not folder or path.startswith(folder + "/")]
+        names = [(folder, path[len(folder):].lstrip("/")) for folder in above]
+        return any(re.search(rf"(^|[\s\"/(]){re.escape(name)}($|[\s\")])", lists[folder]) for folder, name in names)
+
+    users = {}
+    for f in project.cpp:
+        for _, header, quoted in includes(f):
+            path = sibling(f, header) if quoted and "/" not in header else header
+            users.setdefault(path, set()).add(f.path.split("/")[0])
     for f in project.files:
-        listed = {".cpp", ".cu", ".fbs"} if f.within("tests/", "benchmarks/") else CPP | {".fbs"}
-        if f.suffix not in listed:
-            continue
-        above = [folder for folder in lists if not folder or f.within(folder + "/")]
-        names = [(folder, f.path[len(folder):].lstrip("/")) for folder in above]
-        if not any(re.search(rf"(^|[\s\"/(]){re.escape(name)}($|[\s\")])", lists[folder]) for folder, name in names):
+        if f.suffix in {".cpp", ".cu", ".fbs"} and not listed(f.path):
             yield f.path, 1, "named in no CMakeLists.txt: list it in its folder's, or delete it"
+        elif f.suffix in HEADERS and not f.within("tests/", "benchmarks/") and not listed(f.path):
+            others = users.get(f.path, set()) - {f.path.split("/")[0], "tests", "benchmarks"}
+            if others:
+                yield f.path, 1, f"used by {', '.join(sorted(others))} but among no library's HEADERS: list it"
+        if f.suffix in HEADERS and f.path not in users and not listed(f.path):
+            yield f.path, 1, "included by nobody and named in no CMakeLists.txt: list it, or delete it"
+
+
+def sibling(file, header):
+    return str(PurePosixPath(file.path).parent / header)
 
 
 def machine_paths(project):

@@ -95,6 +95,8 @@ BAD = {
         ({"a/CMakeLists.txt": "x(SOURCES ab.cpp) # b.cpp", "a/b.cpp": ""}, 1),
         ({"a/CMakeLists.txt": "x(SOURCES b.cpp)", "a/c/b.cpp": ""}, 1),
         ({"a/CMakeLists.txt": "x(SOURCES b.cpp)", "a/b.cpp": "", "a/b.hpp": HEADER}, 1),
+        ({"a/CMakeLists.txt": "", "a/b.hpp": HEADER, "c/d.hpp": '#include "a/b.hpp"\n',
+          "c/CMakeLists.txt": "d.hpp"}, 1),
     ],
     tidy.machine_paths: [({"docs/a.md": "\nsee " + ROOT + "x\n"}, 2), ({"a/a.cpp": f'auto x = "{ROOT}";\n'}, 1)],
     tidy.documents_tell_the_truth: [
@@ -120,7 +122,8 @@ GOOD = {
                "// The sum is kept; whoever asks gets it again.\n// frame = length body;\n"
                "constexpr int kMany = 1'000'000;\nconst char* s = R\"(detached // TODO\n)\";\n"
                '#define BIG(x) { \\\n  x\nusing namespace std;\n',
-    "a/cpu/b.cpp": "auto a = \"co_await f({1})\";\nvoid f() {}\n",
+    "a/cpu/c.hpp": HEADER,
+    "a/cpu/b.cpp": "#include \"a/cpu/c.hpp\"\nauto a = \"co_await f({1})\";\nvoid f() {}\n",
     "common/CMakeLists.txt": "x(log.cpp)\n",
     "common/log.cpp": "#include <spdlog/spdlog.h>\n",
     "protocol/CMakeLists.txt": "x(link/a.cpp m.fbs)\n",
@@ -138,7 +141,8 @@ GOOD = {
     "coordinator/CMakeLists.txt": "x(round/a.cpp)\n",
     "coordinator/round/a.cpp": '#include "scheduling/x.hpp"\n#include <chrono>\nvoid f(Instant now) { now_ = now; }\n',
     "tests/CMakeLists.txt": "x(a_test.cpp)\n",
-    "tests/a_test.cpp": "#include <sqlite3.h>\nTEST(A, B) { if (!gpu) GTEST_SKIP() << \"no GPU\"; }\n"
+    "tests/helper.hpp": HEADER,
+    "tests/a_test.cpp": "#include \"helper.hpp\"\n#include <sqlite3.h>\nTEST(A, B) { GTEST_SKIP() << \"no GPU\"; }\n"
                         "// never sleep(1) here\n",
 }
 
