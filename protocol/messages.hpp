@@ -17,7 +17,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -178,14 +180,22 @@ struct Failure {  // said before the connection is closed
 using Message = std::variant<Hello, Welcome, Offer, Accept, Decline, Settle, Plan, SyncChunk, Update, Skip, Received,
                              Refused, Heartbeat, Drain, Superseded, RunEnded, Failure>;
 
-// A frame is u32 body length, u8 type, body. The whole frame, ready to be written.
+// A frame is u32 body length, u8 type, body. The whole frame, ready to be written. Sentences for people (reason,
+// detail, text, software) are cut to their limit; anything else beyond the limits of docs/protocol.md is a broken
+// invariant.
 Bytes encode_frame(const Message& message);
+
+// The limits that a run must keep to be offered to devices; the error (bad_input) names the field.
+Status check_run_spec(const RunSpec& spec);
 
 struct FrameHeader {
   static constexpr std::size_t kBytes = 5;
   std::uint32_t body_bytes = 0;
   std::uint8_t type = 0;
 };
+
+// "Plan" for the type byte of a plan, "unknown" for an unused one.
+std::string_view frame_name(std::uint8_t type);
 
 // Checks the type and the size limit of that type before anything is allocated. from_device: which half of the types is
 // legal.
