@@ -57,18 +57,24 @@ function(gleaner_test name)
   gleaner_executable_(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE
     gleaner_flags ${arg_LINK} GTest::gtest GTest::gmock GTest::gtest_main gleaner_rapidcheck)
-  # An empty property would swallow the name of the next one; a list must survive two expansions.
   set(properties TIMEOUT ${arg_TIMEOUT})
-  foreach(property LABELS ENVIRONMENT)
-    if(arg_${property})
-      list(JOIN arg_${property} "\\;" values)
-      list(APPEND properties ${property} "${values}")
-    endif()
-  endforeach()
   if(arg_SERIAL)
     list(APPEND properties RUN_SERIAL TRUE)
   endif()
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 TEST_PREFIX ${name}. PROPERTIES ${properties})
+  # gtest_discover_tests flattens lists and lets an empty one swallow the name of the next property, so that these are
+  # set when ctest has read the names of the tests.
+  set(lines "")
+  foreach(property LABELS ENVIRONMENT)
+    if(arg_${property})
+      string(APPEND lines "  set_tests_properties(\${test} PROPERTIES ${property} [==[${arg_${property}}]==])\n")
+    endif()
+  endforeach()
+  if(lines)
+    set(file ${CMAKE_CURRENT_BINARY_DIR}/${name}_lists.cmake)
+    file(WRITE ${file} "foreach(test IN LISTS ${name}_TESTS)\n${lines}endforeach()\n")
+    set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${file})
+  endif()
 endfunction()
 
 # gleaner_fuzz(NAME SOURCES a.cpp... LINK targets...): a libFuzzer target, built when GLEANER_FUZZ is on.
