@@ -36,4 +36,7 @@ struct CoordinatorConfig {
 // Reads and checks the file; paths in it are relative to its folder. All mistakes at once; bad_input.
 Result<CoordinatorConfig> load_coordinator_config(const std::string& path);
 
+// The file's keys as Markdown, for the reference.
+std::string coordinator_config_reference();
+
 }  // namespace gleaner

@@ -11,11 +11,13 @@
 #include "common/error.hpp"
 #include "protocol/run_spec.hpp"
 #include "scheduling/planner.hpp"
+#include "training/dataset.hpp"
 
 namespace gleaner {
 
 struct RunSettings {
   RunSpec spec;
+  DatasetShape shape;         // of the samples; with spec.model and hidden_units it makes the model
   std::uint32_t rounds = 60;  // versions to commit; the run then is finished
   std::string planner = "joint";
   PlannerSettings planning;  // dimension, seed, epochs and batch are taken from spec

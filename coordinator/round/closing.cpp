@@ -2,22 +2,29 @@
 
 #include "common/check.hpp"
 #include "coordinator/round/machine.hpp"
+#include "scheduling/round_close.hpp"
 
 namespace gleaner::round {
 
 void Machine::maybe_close() {
   if (phase_ != Phase::collecting) return;
-  std::uint32_t planned = 0;
-  std::uint32_t answered = 0;  // nothing more will come
-  std::uint32_t usable = 0;    // updates and skips
+  RoundProgress progress{.answers_wanted = answers_wanted_, .all_must_answer = settings_.spec.reproducible};
   for (const auto& [id, plan] : plans_) {
     if (!plan.in_this_round(round_)) continue;
-    ++planned;
-    if (plan.state == PlanState::sent) continue;
-    ++answered;
-    if (plan.state != PlanState::refused) ++usable;
+    ++progress.planned;
+    if (plan.state == PlanState::sent) {
+      progress.connected += devices_.at(plan.row.device).connected ? 1 : 0;
+    } else if (plan.state == PlanState::refused) {
+      ++progress.failed;
+    } else {
+      ++progress.answers;
+    }
   }
-  if (answered == planned || usable >= answers_wanted_ || deadline_passed_) close_round();
+  progress.deadline = deadline_passed_ ? DeadlineState::passed
+                      : deadline_      ? DeadlineState::running
+                                       : DeadlineState::none;
+  // Closed and abandoned rounds go the same way: without a usable update no step is made.
+  if (judge_round(progress) != RoundVerdict::wait) close_round();
 }
 
 void Machine::close_round() {

@@ -31,7 +31,8 @@ Machine::Machine(const RunSettings& settings, Start start, const Planner& planne
       version_(start.version),
       model_hash_(start.model_hash),
       history_(std::move(start.history)),
-      paused_(start.paused) {
+      paused_(start.paused),
+      counters_(start.counters) {
   for (auto& row : start.open_plans) {
     auto& device = devices_[row.device];
     device.samples = row.samples;

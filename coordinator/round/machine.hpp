@@ -24,6 +24,15 @@ namespace gleaner::round {
 enum class Phase { waiting, issuing, collecting, closing, stepping, committing, suspended, finished };
 std::string_view to_string(Phase phase);
 
+struct Counters {
+  std::uint64_t uploads = 0;       // updates folded and committed
+  std::uint64_t late_uploads = 0;  // of these, in a later round than planned
+  std::uint64_t skips = 0;
+  std::uint64_t refusals = 0;
+  std::uint64_t lapsed_plans = 0;  // closed without an answer
+  std::uint64_t empty_rounds = 0;
+};
+
 // What storage remembers of the run.
 struct Start {
   Lineage lineage;
@@ -34,16 +43,8 @@ struct Start {
   std::uint64_t model_hash = 0;
   std::vector<PlanRow> open_plans;
   std::deque<RoundReport> history;  // newest last
+  Counters counters;
   bool paused = false;
-};
-
-struct Counters {
-  std::uint64_t uploads = 0;       // updates folded and committed
-  std::uint64_t late_uploads = 0;  // of these, in a later round than planned
-  std::uint64_t skips = 0;
-  std::uint64_t refusals = 0;
-  std::uint64_t lapsed_plans = 0;  // closed without an answer
-  std::uint64_t empty_rounds = 0;
 };
 
 struct DeviceView {

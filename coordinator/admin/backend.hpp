@@ -1,0 +1,67 @@
+#pragma once
+// What an operator can ask of a coordinator. The administration server calls it on the loop thread; answers come on the
+// loop thread, at once or later, exactly once. Every changing call is audited by the backend under the actor's name.
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "common/error.hpp"
+#include "coordinator/engine/run_engine.hpp"
+#include "training/model.hpp"
+
+namespace gleaner {
+
+template <class T>
+using Done = std::function<void(Result<T>)>;
+
+struct RunDetail {
+  RunStatus status;
+  std::vector<RoundRow> rounds;  // the newest, oldest of them first
+};
+
+struct DeviceStatus {
+  DeviceRow row;
+  bool connected = false;
+  std::string address;  // "192.0.2.7:50312", only for people
+  std::uint32_t samples = 0;
+  std::uint64_t open_plan = 0;
+  std::uint32_t flaps = 0;  // reconnects within the last minutes
+  bool quarantined = false;
+};
+
+struct ExportedModel {
+  std::string run;
+  ModelSpec spec;
+  std::vector<float> parameters;
+  Version version;
+  std::uint64_t hash = 0;
+};
+
+struct Health {
+  bool serving = false;
+  std::string detail;  // "run demo: collecting, round 12 of 60"
+};
+
+class AdminBackend {
+ public:
+  virtual ~AdminBackend() = default;
+  virtual void list_runs(Done<std::vector<RunStatus>> done) = 0;
+  virtual void show_run(const std::string& name, std::uint32_t rounds, Done<RunDetail> done) = 0;
+  virtual void start_run(const std::string& actor, const std::string& toml, const std::string& path,
+                         Done<RunStatus> done) = 0;
+  virtual void pause_run(const std::string& actor, const std::string& name, Done<RunStatus> done) = 0;
+  virtual void resume_run(const std::string& actor, const std::string& name, Done<RunStatus> done) = 0;
+  virtual void stop_run(const std::string& actor, const std::string& name, Done<RunStatus> done) = 0;
+  virtual void export_run(const std::string& name, Done<ExportedModel> done) = 0;
+  virtual void list_devices(Done<std::vector<DeviceStatus>> done) = 0;
+  virtual void revoke_device(const std::string& actor, const std::string& name, bool revoked, Done<void> done) = 0;
+  virtual void backup(const std::string& actor, const std::string& path, Done<void> done) = 0;
+  virtual void check_database(Done<void> done) = 0;
+  virtual void audit_log(std::uint32_t count, Done<std::vector<std::string>> done) = 0;
+  virtual std::string metrics() = 0;  // Prometheus text format
+  virtual Health health() = 0;
+};
+
+}  // namespace gleaner

@@ -1,0 +1,230 @@
+#include "common/check.hpp"
+#include "common/log.hpp"
+#include "coordinator/engine/run_engine.hpp"
+
+namespace gleaner {
+
+void RunEngine::perform(round::StorePlans action) {
+  for (const auto& plan : action.plans) plan_rows_[plan.id] = plan;
+  needs_.executors.storage([this, self = shared_from_this(), database = needs_.database, run = row_.id,
+                            known = row_.divisor, action = std::move(action)] {
+    Status status = action.divisor == known ? Status{} : database->set_divisor(run, action.divisor);
+    if (status) status = database->issue_plans(run, action.plans);
+    back([this, divisor = action.divisor, status = std::move(status)] {
+      if (!status && status.error().code() != ErrorCode::no_space)
+        return needs_.on_fatal(status.error().within("storing plans"));
+      if (status) row_.divisor = divisor;
+      handle(round::PlansStored{status ? std::nullopt : std::optional(status.error())});
+    });
+  });
+}
+
+void RunEngine::perform(const round::BeginRound& action) {
+  needs_.executors.compute([model = model_, grid = action.grid] {
+    model->accumulator().reset(grid);
+    model->prepared.reset();
+  });
+}
+
+void RunEngine::perform(const round::SendSettle& action) {
+  needs_.outbox->send(action.device, Settle{row_.id, action.plan, action.outcome, action.resend});
+}
+
+void RunEngine::perform(const round::SendRefused& action) {
+  log_warn("device {}: update to plan {} refused: {}{}{}", action.device.value, action.plan.value,
+           to_string(action.code), action.detail.empty() ? "" : ", ", action.detail);
+  needs_.outbox->send(action.device, Refused{action.plan, action.code, action.detail});
+}
+
+void RunEngine::perform(const round::Fold& action) {
+  const auto held = payloads_.find(action.plan);
+  GLEANER_CHECK(held != payloads_.end());
+  auto bytes = held->second.bytes;
+  needs_.executors.compute(
+      [this, self = shared_from_this(), model = model_, bytes, action, clip = settings_.spec.clip_exponent] {
+        const PayloadLimits limits{.entries_max = action.entries_max, .clip = Grid{.clip_exponent = clip}.clip()};
+        auto update = decode_payload(*bytes, model->upload_grouping(), limits);
+        std::optional<Refusal> refusal;
+        PayloadBytes split;
+        if (update) {
+          model->accumulator().fold(*update, action.weight);
+          split = payload_split(*bytes, model->upload_grouping());
+        } else {
+          refusal = update.error();
+        }
+        back([this, action, split, refusal = std::move(refusal)] {
+          perform(round::DropPayload{action.plan});
+          open_traffic_.up_value_bytes += split.value_bytes;
+          open_traffic_.up_index_bytes += split.index_bytes;
+          handle(round::FoldDone{action.plan, refusal});
+        });
+      });
+}
+
+void RunEngine::perform(const round::DropPayload& action) {
+  const auto held = payloads_.find(action.plan);
+  if (held == payloads_.end()) return;
+  needs_.outbox->payload_released(held->second.device, held->second.bytes->size());
+  payloads_.erase(held);
+}
+
+void RunEngine::perform(const round::Step&) {
+  needs_.executors.compute([this, self = shared_from_this(), model = model_, divisor = row_.divisor] {
+    auto step = model->model().prepare(model->accumulator(), divisor);
+    round::Stepped event;
+    CommitRecord record;
+    if (step) {
+      event.version = step->version;
+      event.model_hash = step->model_hash;
+      event.step_squared_norm = step->step_squared_norm;
+      record.version = step->version;
+      record.aggregate = to_log(divisor, model->accumulator());
+      record.patch = step->patch;
+      record.patch_clip = step->patch_clip;
+      record.model_hash = step->model_hash;
+      record.weight = model->accumulator().weight();
+      record.contributions = model->accumulator().contributions();
+      record.step_squared_norm = step->step_squared_norm;
+      model->prepared = std::move(*step);
+    } else {
+      event.error = step.error();
+    }
+    back([this, event, record = std::move(record)]() mutable {
+      record_ = std::move(record);
+      handle(event);
+    });
+  });
+}
+
+void RunEngine::perform(round::Commit action) {
+  if (action.version.value == 0) record_ = CommitRecord{};
+  GLEANER_CHECK(record_.has_value() && record_->version == action.version);
+  // A retry after a full disk comes with the same record.
+  CommitRecord record = *record_;
+  record.round = action.round;
+  record.answers = std::move(action.answers);
+  record.duration_ms =
+      static_cast<std::uint32_t>(std::chrono::duration_cast<std::chrono::milliseconds>(action.duration).count());
+  record.wall_unix_ms = needs_.executors.clock->wall_unix_ms();
+  record.traffic = take_traffic();
+  needs_.executors.storage([this, self = shared_from_this(), database = needs_.database, run = row_.id,
+                            record = std::move(record)]() mutable {
+    const Status status = database->commit(run, record);
+    record.aggregate = {};
+    back([this, record = std::move(record), error = status ? std::nullopt : std::optional(status.error())] {
+      committed(record, error);
+    });
+  });
+}
+
+void RunEngine::committed(const CommitRecord& record, std::optional<Error> error) {
+  if (error) {
+    if (error->code() != ErrorCode::no_space) return needs_.on_fatal(error->within("committing a round"));
+    // What was counted for this record is counted again when it is tried again.
+    counted_.up_bytes -= record.traffic.up_bytes;
+    counted_.down_bytes -= record.traffic.down_bytes;
+    open_traffic_ = record.traffic;
+    handle(round::Committed{std::move(error)});
+    return;
+  }
+  record_.reset();
+  committed_traffic_.up_bytes += record.traffic.up_bytes;
+  committed_traffic_.down_bytes += record.traffic.down_bytes;
+  committed_traffic_.up_value_bytes += record.traffic.up_value_bytes;
+  committed_traffic_.up_index_bytes += record.traffic.up_index_bytes;
+  committed_traffic_.down_value_bytes += record.traffic.down_value_bytes;
+  committed_traffic_.down_index_bytes += record.traffic.down_index_bytes;
+  for (const auto& answer : record.answers) {
+    plan_rows_.erase(answer.plan);
+    plans_answered_ += answer.outcome == Outcome::included || answer.outcome == Outcome::skipped ? 1 : 0;
+  }
+  if (record.version.value != 0) {
+    needs_.executors.compute([model = model_] {
+      GLEANER_CHECK(model->prepared.has_value());
+      model->model().commit(std::move(*model->prepared));
+      model->prepared.reset();
+    });
+    hashes_[record.version] = record.model_hash;
+    patches_.push_back({record.version, record.patch_clip, record.patch});
+    while (patches_.size() > std::max<std::size_t>(1, settings_.patches_kept)) {
+      hashes_.erase(patches_.front().version);
+      patches_.pop_front();
+    }
+  }
+  handle(round::Committed{});
+  maybe_snapshot();
+  needs_.on_progress();
+}
+
+void RunEngine::perform(const round::Evaluate& action) {
+  if (needs_.evaluation == nullptr) return;
+  ++evaluations_open_;
+  needs_.executors.compute(
+      [this, self = shared_from_this(), model = model_, version = action.version, data = needs_.evaluation] {
+        const auto parameters = model->model().parameters();
+        auto copy = std::make_shared<std::vector<float>>(parameters.begin(), parameters.end());
+        needs_.executors.background([this, self, copy, version, data, settings = settings_] {
+          auto spec = model_of(settings);
+          GLEANER_CHECK(spec.has_value());
+          const Network network(*spec);
+          auto result = evaluate(network, *data, *copy);
+          if (!result) log_warn("evaluation of version {}: {}", version.value, result.error().message());
+          back([this, version, result = std::move(result)] {
+            evaluated(version, result ? std::optional(*result) : std::nullopt);
+          });
+        });
+      });
+}
+
+void RunEngine::evaluated(Version version, std::optional<Evaluation> result) {
+  --evaluations_open_;
+  if (result) {
+    accuracy_ = result->accuracy;
+    loss_ = result->mean_loss;
+    evaluated_ = version;
+    needs_.executors.storage(
+        [this, self = shared_from_this(), database = needs_.database, run = row_.id, version, r = *result] {
+          const Status status = database->record_evaluation(run, version, r.accuracy, r.mean_loss);
+          if (!status)
+            log_warn("the evaluation of version {} is not stored: {}", version.value, status.error().message());
+          back([this] { finish_when_evaluated(); });
+        });
+  }
+  handle(round::EvaluationDone{version});
+  needs_.on_progress();
+  if (!result) finish_when_evaluated();
+}
+
+void RunEngine::perform(const round::StartTimer& action) { needs_.executors.start_timer(action.timer, action.after); }
+void RunEngine::perform(const round::StopTimer& action) { needs_.executors.stop_timer(action.timer); }
+void RunEngine::perform(const round::ChangeLineage& action) { needs_.on_lineage_change(action.reason); }
+
+void RunEngine::perform(const round::Note& action) {
+  if (action.warning) {
+    log_warn("run {}: {}", row_.name, action.text);
+  } else {
+    log_info("run {}: {}", row_.name, action.text);
+  }
+  needs_.on_progress();
+}
+
+void RunEngine::perform(const round::Finish&) {
+  finishing_ = true;
+  finish_when_evaluated();
+}
+
+void RunEngine::finish_when_evaluated() {
+  if (!finishing_ || evaluations_open_ > 0) return;
+  finishing_ = false;
+  needs_.executors.storage([this, self = shared_from_this(), database = needs_.database, run = row_.id] {
+    const Status status = database->set_run_state(run, RunState::finished);
+    back([this, status] {
+      if (!status) log_warn("run {}: its end is not stored: {}", row_.name, status.error().message());
+      row_.state = RunState::finished;
+      needs_.on_progress();
+      needs_.on_finished();
+    });
+  });
+}
+
+}  // namespace gleaner

@@ -1,0 +1,162 @@
+#include "coordinator/engine/run_engine.hpp"
+
+#include "common/check.hpp"
+#include "common/log.hpp"
+#include "common/text.hpp"
+
+namespace gleaner {
+
+RunEngine::RunEngine(const RunRow& row, RunSettings settings, Needs needs)
+    : row_(row), settings_(std::move(settings)), needs_(std::move(needs)) {}
+
+void RunEngine::start() {
+  log_info("run {} is active at version {} of {} (lineage {}, recipe {})", row_.name, machine_->version().value,
+           settings_.rounds, to_hex(row_.lineage.value), settings_.spec.recipe);
+  counted_ = needs_.outbox->socket_bytes();
+  for (auto& action : machine_->begin(needs_.executors.clock->now())) {
+    std::visit([this](auto& a) { perform(std::move(a)); }, action);
+  }
+}
+
+void RunEngine::stop() { alive_ = false; }
+
+void RunEngine::back(Job job) {
+  needs_.executors.loop([self = shared_from_this(), job = std::move(job)] {
+    if (self->alive_) job();
+  });
+}
+
+void RunEngine::handle(const round::Event& event) {
+  auto actions = machine_->handle(event, needs_.executors.clock->now());
+  for (auto& action : actions) {
+    std::visit([this](auto& a) { perform(std::move(a)); }, action);
+  }
+}
+
+void RunEngine::device_accepted(const DeviceName& device, const Accept& accept) {
+  round::DeviceAccepted event{.device = device,
+                              .samples = accept.samples,
+                              .has_model = accept.has_model,
+                              .lineage = accept.lineage,
+                              .version = accept.version,
+                              .model_hash = accept.model_hash,
+                              .pending_plan = accept.pending_plan,
+                              .pending_digest = accept.pending_digest};
+  const auto hash = hashes_.find(accept.version);
+  event.base_hash = hash == hashes_.end() ? 0 : hash->second;
+  if (event.pending_plan.value == 0 || machine_->plan_is_open(event.pending_plan)) {
+    handle(event);
+    return;
+  }
+  // The log knows what became of a plan that is not open any more.
+  needs_.executors.storage(
+      [this, self = shared_from_this(), database = needs_.database, event, run = row_.id]() mutable {
+        auto stored = database->outcome_of(run, event.pending_plan);
+        back([this, event, stored = std::move(stored)]() mutable {
+          if (!stored) return needs_.on_fatal(stored.error().within("reading the outcome of a plan"));
+          event.stored = *stored;
+          handle(event);
+        });
+      });
+}
+
+void RunEngine::device_left(const DeviceName& device) { handle(round::DeviceLeft{device}); }
+
+void RunEngine::update_arrived(const DeviceName& device, const Update& meta, std::shared_ptr<const Bytes> payload,
+                               Duration transfer) {
+  const std::uint64_t bytes = payload->size();
+  report_transfer(device, bytes, transfer);
+  if (machine_->plan_is_open(meta.plan)) {
+    const bool first = payloads_.try_emplace(meta.plan, HeldPayload{device, std::move(payload)}).second;
+    if (!first) {
+      // The same plan's payload is being worked on; this one is not needed to say so.
+      needs_.outbox->payload_released(device, bytes);
+      return;
+    }
+    handle(round::UpdateArrived{device, meta.plan, meta.digest, meta.samples, meta.compute_ms,
+                                static_cast<std::uint32_t>(bytes), meta.left, meta.right, meta.loss});
+    return;
+  }
+  needs_.outbox->payload_released(device, bytes);
+  needs_.executors.storage([this, self = shared_from_this(), database = needs_.database, run = row_.id, device,
+                            plan = meta.plan, digest = meta.digest] {
+    auto stored = database->outcome_of(run, plan);
+    back([this, device, plan, digest, stored = std::move(stored)] {
+      if (!stored) return needs_.on_fatal(stored.error().within("reading the outcome of a plan"));
+      const bool same = stored->has_value() && (*stored)->digest == digest;
+      if (same) {
+        perform(round::SendSettle{device, plan, (*stored)->outcome, false});
+      } else {
+        perform(round::SendRefused{device, plan, RefusalCode::stale_plan, "the plan is closed or unknown"});
+      }
+    });
+  });
+}
+
+void RunEngine::skip_arrived(const DeviceName& device, const Skip& skip) {
+  handle(round::SkipArrived{device, skip.plan, skip.samples, skip.compute_ms, skip.left, skip.right, skip.loss});
+}
+
+void RunEngine::timer_fired(round::Timer timer) { handle(round::TimerFired{timer}); }
+void RunEngine::pause() { handle(round::Paused{}); }
+void RunEngine::resume() { handle(round::Resumed{}); }
+
+std::uint64_t RunEngine::payload_bytes_max_of(PlanId plan) const {
+  const auto it = plan_rows_.find(plan);
+  return it == plan_rows_.end() ? 0 : payload_bytes_max(model_->upload_grouping(), it->second.entries_max);
+}
+
+void RunEngine::copy_model(std::function<void(std::vector<float>, Version)> done) {
+  needs_.executors.compute([this, self = shared_from_this(), model = model_, done = std::move(done)] {
+    const auto parameters = model->model().parameters();
+    std::vector<float> copy(parameters.begin(), parameters.end());
+    back([done, copy = std::move(copy), version = model->model().version()]() mutable {
+      done(std::move(copy), version);
+    });
+  });
+}
+
+void RunEngine::report_transfer(const DeviceName& device, std::uint64_t bytes, Duration transfer) {
+  // Below a few records the clock says more about scheduling than about the line.
+  if (bytes < 64 * 1024 || transfer < std::chrono::milliseconds(1)) return;
+  handle(round::ProfileMeasured{.device = device,
+                                .uplink_bytes_per_s = static_cast<double>(bytes) / to_seconds(transfer)});
+}
+
+RunStatus RunEngine::status() const {
+  RunStatus status{.row = row_,
+                   .recipe = settings_.spec.recipe,
+                   .phase = std::string(to_string(machine_->phase())),
+                   .waiting_for = machine_->waiting_for(),
+                   .round = machine_->round(),
+                   .rounds = settings_.rounds,
+                   .accuracy = accuracy_,
+                   .loss = loss_,
+                   .evaluated = evaluated_,
+                   .counters = machine_->counters()};
+  status.row.version = machine_->version();
+  status.row.model_hash = machine_->model_hash();
+  for (const auto& [name, device] : machine_->devices()) {
+    ++status.devices_known;
+    status.devices_connected += device.connected ? 1 : 0;
+  }
+  status.traffic = committed_traffic_;
+  const SocketBytes sockets = needs_.outbox->socket_bytes();
+  status.traffic.up_bytes += sockets.up_bytes - counted_.up_bytes;
+  status.traffic.down_bytes += sockets.down_bytes - counted_.down_bytes;
+  const std::uint64_t dense = 4ULL * settings_.spec.dimension;
+  status.dense_up_bytes = dense * plans_answered_;
+  status.dense_down_bytes = dense * plans_answered_;
+  return status;
+}
+
+Traffic RunEngine::take_traffic() {
+  Traffic traffic = std::exchange(open_traffic_, {});
+  const SocketBytes sockets = needs_.outbox->socket_bytes();
+  traffic.up_bytes = sockets.up_bytes - counted_.up_bytes;
+  traffic.down_bytes = sockets.down_bytes - counted_.down_bytes;
+  counted_ = sockets;
+  return traffic;
+}
+
+}  // namespace gleaner

@@ -1,0 +1,151 @@
+#pragma once
+// Carries out what the round machine of one run asks for: stores, sends, folds, steps, evaluates. Public members are
+// for the loop thread only. No Asio, no sockets: the service and the simulator give executors and an outbox.
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "aggregation/catch_up.hpp"
+#include "compression/upload_rule.hpp"
+#include "coordinator/engine/executors.hpp"
+#include "coordinator/engine/model_owner.hpp"
+#include "coordinator/engine/outbox.hpp"
+#include "coordinator/round/machine.hpp"
+#include "coordinator/run_settings.hpp"
+#include "storage/database.hpp"
+#include "training/dataset.hpp"
+#include "training/trainer.hpp"
+
+namespace gleaner {
+
+// What people see of a run; a copy, safe to hand to another thread.
+struct RunStatus {
+  RunRow row;
+  std::string recipe;
+  std::string phase;
+  std::string waiting_for;
+  std::uint32_t round = 0;
+  std::uint32_t rounds = 0;
+  std::uint32_t devices_connected = 0;
+  std::uint32_t devices_known = 0;
+  std::optional<double> accuracy;
+  std::optional<double> loss;
+  Version evaluated;
+  round::Counters counters;
+  Traffic traffic;                   // committed and not yet committed, over all starts
+  std::uint64_t dense_up_bytes = 0;  // what the same plans would cost dense, exact arithmetic: 4 bytes a parameter
+  std::uint64_t dense_down_bytes = 0;
+};
+
+class RunEngine : public std::enable_shared_from_this<RunEngine> {
+ public:
+  struct Needs {
+    Database* database = nullptr;  // used in storage jobs only, and by make()
+    const KernelTable* kernels = nullptr;
+    std::shared_ptr<const Dataset> evaluation;  // null: no evaluation
+    Outbox* outbox = nullptr;
+    Executors executors;
+    std::function<void()> on_progress;  // loop; after anything that people would see
+    std::function<void()> on_finished;  // loop; the last evaluation is stored
+    std::function<void(std::string)>
+        on_lineage_change;                // loop; stop this engine, give the run a new lineage, start again
+    std::function<void(Error)> on_fatal;  // loop; the process must end and recover
+  };
+
+  // Recovers the run: newest snapshot, then the records after it. Blocking; before the threads use the database.
+  static Result<std::shared_ptr<RunEngine>> make(const RunRow& row, RunSettings settings, Needs needs);
+
+  void start();
+  // After stop() no callback comes any more; jobs in flight end without effect.
+  void stop();
+
+  const RunSettings& settings() const { return settings_; }
+  Lineage lineage() const { return row_.lineage; }
+  RunStatus status() const;
+  std::map<DeviceName, round::DeviceView> devices() const { return machine_->devices(); }
+
+  // From the network. accept: what the device says it holds.
+  void device_accepted(const DeviceName& device, const Accept& accept);
+  void device_left(const DeviceName& device);
+  void update_arrived(const DeviceName& device, const Update& meta, std::shared_ptr<const Bytes> payload,
+                      Duration transfer);
+  void skip_arrived(const DeviceName& device, const Skip& skip);
+  void timer_fired(round::Timer timer);
+  void pause();
+  void resume();
+  // The newest model, copied on the compute thread, then done(parameters, version) on the loop.
+  void copy_model(std::function<void(std::vector<float>, Version)> done);
+  // The most payload bytes an update to this plan may have; 0 when the plan is not open.
+  std::uint64_t payload_bytes_max_of(PlanId plan) const;
+
+ private:
+  RunEngine(const RunRow& row, RunSettings settings, Needs needs);
+  Status recover();
+  Status load_rounds();
+
+  void handle(const round::Event& event);
+  void perform(round::StorePlans action);
+  void perform(const round::BeginRound& action);
+  void perform(const round::SendPlan& action);
+  void perform(const round::SendSettle& action);
+  void perform(const round::SendRefused& action);
+  void perform(const round::Fold& action);
+  void perform(const round::DropPayload& action);
+  void perform(const round::Step& action);
+  void perform(round::Commit action);
+  void perform(const round::Evaluate& action);
+  void perform(const round::StartTimer& action);
+  void perform(const round::StopTimer& action);
+  void perform(const round::ChangeLineage& action);
+  void perform(const round::Note& action);
+  void perform(const round::Finish& action);
+
+  void send_plan_with(const round::SendPlan& action, SyncKind kind, std::shared_ptr<const Bytes> sync);
+  void committed(const CommitRecord& record, std::optional<Error> error);
+  void maybe_snapshot();
+  void begin_snapshot(Version version, std::shared_ptr<const Bytes> bytes);
+  void snapshot_ended(Version version, const Status& status);
+  void write_snapshot(Version version, std::shared_ptr<const Bytes> bytes, std::size_t offset);
+  void report_transfer(const DeviceName& device, std::uint64_t bytes, Duration transfer);
+  void evaluated(Version version, std::optional<Evaluation> result);
+  void finish_when_evaluated();
+  Traffic take_traffic();
+
+  // A job's way back to the loop that does nothing once the engine was stopped.
+  void back(Job job);
+
+  struct HeldPayload {
+    DeviceName device;
+    std::shared_ptr<const Bytes> bytes;
+  };
+
+  RunRow row_;
+  const RunSettings settings_;
+  Needs needs_;
+  bool alive_ = true;
+  std::unique_ptr<Planner> planner_;
+  std::unique_ptr<UploadRule> rule_;
+  std::unique_ptr<round::Machine> machine_;
+  std::shared_ptr<ModelOwner> model_;  // compute jobs only
+
+  std::unordered_map<PlanId, HeldPayload> payloads_;
+  std::unordered_map<PlanId, PlanRow> plan_rows_;  // open ones, for size limits
+  std::deque<PatchRow> patches_;                   // the newest, without gaps, up to the newest version
+  std::unordered_map<Version, std::uint64_t> hashes_;
+  std::optional<CommitRecord> record_;  // the one being committed
+  Traffic committed_traffic_;
+  Traffic open_traffic_;  // values and indices since the last record
+  SocketBytes counted_;   // of the sockets, already in a record
+  std::optional<double> accuracy_;
+  std::optional<double> loss_;
+  Version evaluated_;
+  std::uint64_t plans_answered_ = 0;  // included or skipped
+  std::uint32_t evaluations_open_ = 0;
+  bool finishing_ = false;
+  bool snapshotting_ = false;
+};
+
+}  // namespace gleaner
