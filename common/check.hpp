@@ -6,6 +6,11 @@ namespace gleaner {
 
 [[noreturn]] void check_failed(const char* condition, const char* file, int line) noexcept;
 
+// A named boundary between persisting and telling, where tests kill the process: GLEANER_FAILPOINT=NAME or NAME:N in
+// the environment ends it with SIGKILL when the boundary is reached for the Nth time. Costs one load otherwise.
+// Thread-safe.
+void failpoint(const char* name) noexcept;
+
 }  // namespace gleaner
 
 #define GLEANER_CHECK(condition)                               \
