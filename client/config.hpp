@@ -37,6 +37,10 @@ struct ClientConfig {
   std::string log_file;
 };
 
+// Reads and checks the file; paths in it are relative to its folder. All mistakes at once; bad_input.
 Result<ClientConfig> load_client_config(const std::string& path);
+
+// The file's keys as Markdown, for the reference.
+std::string client_config_reference();
 
 }  // namespace gleaner
