@@ -33,20 +33,20 @@ Workload fit_deadline(const PlannerSettings& settings, const DeviceProfile& devi
 
   const bool uplink_known = measured(device.uplink_bytes_per_s);
   const double upload_s = uplink_known ? recipe * settings.bytes_per_entry / device.uplink_bytes_per_s : 0.0;
-  double training_s = 0.0;
+  double window_s = available_s;  // for the upload
   if (measured(device.samples_per_s)) {
-    const double samples = static_cast<double>(device.samples) * settings.local_epochs;
-    training_s = samples / device.samples_per_s;
-    const double room_s = available_s - std::min(upload_s, kUploadShareMin * available_s);
+    const double training_s = static_cast<double>(device.samples) * settings.local_epochs / device.samples_per_s;
+    const double reserved_s = std::min(upload_s, kUploadShareMin * available_s);
+    const double room_s = available_s - reserved_s;
     if (training_s > room_s) {
-      training_s = room_s;
       const double steps = std::floor(room_s * device.samples_per_s / settings.batch_size);
       work.steps_max = static_cast<std::uint32_t>(std::clamp(steps, 1.0, 4294967295.0));
     }
+    window_s = std::max(available_s - training_s, reserved_s);
   }
-  if (uplink_known) {
-    const double fits = std::floor((available_s - training_s) * device.uplink_bytes_per_s / settings.bytes_per_entry);
-    if (fits < recipe) work.entries_max = static_cast<std::uint32_t>(std::max(fits, 1.0));
+  if (uplink_known && window_s < upload_s) {
+    const double fits = std::floor(window_s * device.uplink_bytes_per_s / settings.bytes_per_entry);
+    work.entries_max = static_cast<std::uint32_t>(std::clamp(fits, 1.0, static_cast<double>(recipe)));
   }
   return work;
 }
