@@ -50,9 +50,9 @@ struct EncodedPayload {
 };
 
 // Values are clamped to [-clip, clip] first (clip > 0 and finite, a power of two); what lies beyond stays with the
-// caller. Every sent value q of a value x within the clip makes x - q and (x - q) + q exact in f32, so that taking it
-// out of a residual and putting it back restores the same bits. Values must be finite (GLEANER_CHECK: selections report
-// the others).
+// caller. Every sent value q of a value |x| < 2^24 clip makes x - q and (x - q) + q exact in f32, so that taking it out
+// of a residual and putting it back restores x (a zero comes back as +0). Beyond 2^24 clip the clip is lost in x's last
+// place: DeviceMemory refuses such values. Values must be finite (GLEANER_CHECK: selections report the others).
 EncodedPayload encode_payload(const SparseVector& vector, const Grouping& grouping, ValueFormat format, float clip);
 
 struct PayloadLimits {

@@ -1,0 +1,138 @@
+// Each fault of a payload and the code that names it. Payloads are written by hand, as a hostile peer would.
+
+#include <gtest/gtest.h>
+
+#include "compression/payload.hpp"
+
+namespace gleaner {
+namespace {
+
+constexpr std::uint8_t kListF32 = 0x00;
+constexpr std::uint8_t kDenseF32 = 0x01;
+constexpr std::uint8_t kBitmapF32 = 0x02;
+constexpr std::uint8_t kRiceF32 = 0x03;
+
+// Builds a payload piece by piece.
+struct Builder {
+  Bytes bytes;
+  Builder& count(std::uint64_t n) {
+    ByteWriter(bytes).put_varint(n);
+    return *this;
+  }
+  Builder& u8(unsigned value) {
+    bytes.push_back(static_cast<std::byte>(value));
+    return *this;
+  }
+  Builder& index(std::uint32_t value) {
+    ByteWriter(bytes).put(value);
+    return *this;
+  }
+  Builder& values(std::size_t n) {
+    for (std::size_t j = 0; j < n; ++j) ByteWriter(bytes).put(1.0F);
+    return *this;
+  }
+};
+
+RefusalCode code_of(const Builder& payload, const Grouping& grouping, std::uint32_t entries_max = 100) {
+  const auto decoded = decode_payload(payload.bytes, grouping, {.entries_max = entries_max, .clip = 2.0F});
+  return decoded ? RefusalCode::none : decoded.error().code();
+}
+
+TEST(PayloadRefusal, HandMadePayloadsDecode) {
+  const Grouping grouping{{10, 6}};
+  const auto list = Builder().count(2).u8(kListF32).index(1).index(9).values(2).count(0);
+  EXPECT_EQ(code_of(list, grouping), RefusalCode::none);
+  const auto dense = Builder().count(0).count(6).u8(kDenseF32).values(6);
+  EXPECT_EQ(code_of(dense, grouping), RefusalCode::none);
+  const auto bitmap = Builder().count(2).u8(kBitmapF32).u8(0x01).u8(0x02).values(2).count(0);
+  EXPECT_EQ(code_of(bitmap, grouping), RefusalCode::none);
+  // Parameter 1: gap 1 is "1" and "1", gap 3 is "01" and "1"; the first bit is the lowest.
+  const auto rice = Builder().count(2).u8(kRiceF32).u8(1).u8(0b11011).values(2).count(0);
+  const auto decoded = decode_payload(rice.bytes, grouping, {.entries_max = 2, .clip = 2.0F});
+  ASSERT_TRUE(decoded) << decoded.error().detail();
+  EXPECT_EQ(decoded->indices, (std::vector<std::uint32_t>{1, 5}));
+}
+
+TEST(PayloadRefusal, Framing) {
+  const Grouping grouping{{10}};
+  EXPECT_EQ(code_of(Builder(), grouping), RefusalCode::malformed);
+  EXPECT_EQ(code_of(Builder().count(0).u8(0), grouping), RefusalCode::malformed) << "trailing byte";
+  EXPECT_EQ(code_of(Builder().u8(0x80).u8(0x00), grouping), RefusalCode::malformed) << "zero in two bytes";
+  EXPECT_EQ(code_of(Builder().u8(0x80), grouping), RefusalCode::malformed);
+  EXPECT_EQ(code_of(Builder().count(1), grouping), RefusalCode::malformed);
+  EXPECT_EQ(code_of(Builder().count(1).u8(0x04).index(1).values(1), grouping), RefusalCode::malformed);
+  EXPECT_EQ(code_of(Builder().count(1).u8(0x30).index(1).values(1), grouping), RefusalCode::malformed);
+  EXPECT_EQ(code_of(Builder().count(1).u8(kListF32).index(1), grouping), RefusalCode::malformed);
+}
+
+TEST(PayloadRefusal, Counts) {
+  const Grouping grouping{{10, 6}};
+  EXPECT_EQ(code_of(Builder().count(11).u8(kListF32), grouping), RefusalCode::too_many_entries);
+  EXPECT_EQ(code_of(Builder().count(~std::uint64_t{0}), grouping), RefusalCode::too_many_entries);
+  const auto three =
+      Builder().count(2).u8(kListF32).index(1).index(9).values(2).count(1).u8(kListF32).index(0).values(1);
+  EXPECT_EQ(code_of(three, grouping, 3), RefusalCode::none);
+  EXPECT_EQ(code_of(three, grouping, 2), RefusalCode::too_many_entries);
+  EXPECT_EQ(code_of(three, grouping, 0), RefusalCode::too_many_entries);
+  // A count that the bytes cannot hold costs no memory, even when it was granted.
+  const Grouping large{{4'000'000'000U}};
+  EXPECT_EQ(code_of(Builder().count(3'999'999'999U).u8(kListF32), large, 0xffffffffU), RefusalCode::malformed);
+  EXPECT_EQ(code_of(Builder().count(3'999'999'999U), large, 1'000), RefusalCode::too_many_entries);
+}
+
+TEST(PayloadRefusal, Lists) {
+  const Grouping grouping{{10}};
+  const auto list = [](std::uint32_t a, std::uint32_t b) {
+    return Builder().count(2).u8(kListF32).index(a).index(b).values(2);
+  };
+  EXPECT_EQ(code_of(list(1, 10), grouping), RefusalCode::index_out_of_range);
+  EXPECT_EQ(code_of(list(0xffffffffU, 3), grouping), RefusalCode::index_out_of_range);
+  EXPECT_EQ(code_of(list(5, 4), grouping), RefusalCode::unsorted_index);
+  EXPECT_EQ(code_of(list(5, 5), grouping), RefusalCode::repeated_index);
+}
+
+TEST(PayloadRefusal, DenseAndBitmaps) {
+  const Grouping grouping{{10}};
+  EXPECT_EQ(code_of(Builder().count(9).u8(kDenseF32).values(9), grouping), RefusalCode::malformed);
+  const auto bitmap = [](unsigned low, unsigned high) {
+    return Builder().count(2).u8(kBitmapF32).u8(low).u8(high).values(2);
+  };
+  EXPECT_EQ(code_of(bitmap(0x03, 0x00), grouping), RefusalCode::none);
+  EXPECT_EQ(code_of(bitmap(0x07, 0x00), grouping), RefusalCode::malformed) << "three bits";
+  EXPECT_EQ(code_of(bitmap(0x01, 0x00), grouping), RefusalCode::malformed) << "one bit";
+  EXPECT_EQ(code_of(bitmap(0x01, 0x04), grouping), RefusalCode::malformed) << "padding";
+}
+
+TEST(PayloadRefusal, GolombRice) {
+  const Grouping grouping{{10}};
+  const auto rice = [](unsigned parameter, unsigned bits) {
+    return Builder().count(1).u8(kRiceF32).u8(parameter).u8(bits).values(1);
+  };
+  EXPECT_EQ(code_of(rice(0, 0b1), grouping), RefusalCode::none);
+  EXPECT_EQ(code_of(rice(0, 0b11), grouping), RefusalCode::malformed) << "padding";
+  EXPECT_EQ(code_of(rice(4, 0b11111), grouping), RefusalCode::index_out_of_range) << "index 15";
+  EXPECT_EQ(code_of(rice(4, 0b10011), grouping), RefusalCode::none) << "index 9";
+  EXPECT_EQ(code_of(rice(32, 0b1), grouping), RefusalCode::malformed);
+  const Grouping large{{0xffffffffU}};
+  const auto wide = Builder().count(1).u8(kRiceF32).u8(31).index(0xffffffffU).values(1);
+  EXPECT_EQ(code_of(wide, large), RefusalCode::none) << "index 2^31 - 1";
+  // A run of zeros that would overflow 64 bits behind the parameter's shift.
+  Builder endless = Builder().count(1).u8(kRiceF32).u8(31);
+  for (int i = 0; i < 1'000; ++i) endless.u8(0);
+  endless.u8(0xff).values(2);
+  EXPECT_EQ(code_of(endless, large), RefusalCode::index_out_of_range);
+  EXPECT_EQ(code_of(endless, grouping), RefusalCode::index_out_of_range);
+  Builder unfinished = Builder().count(1).u8(kRiceF32).u8(0);
+  for (int i = 0; i < 6; ++i) unfinished.u8(0);
+  EXPECT_EQ(code_of(unfinished, large), RefusalCode::malformed);
+}
+
+TEST(PayloadRefusal, NamesTheGroup) {
+  const auto payload = Builder().count(0).count(2).u8(kListF32).index(3).index(3).values(2);
+  const auto decoded = decode_payload(payload.bytes, {{10, 10}}, {.entries_max = 10, .clip = 2.0F});
+  ASSERT_FALSE(decoded);
+  EXPECT_EQ(decoded.error().detail(), "group 1: index 3 behind 3");
+}
+
+}  // namespace
+}  // namespace gleaner
