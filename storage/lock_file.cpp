@@ -1,0 +1,115 @@
+#include "storage/lock_file.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <sstream>
+#include <utility>
+
+#include "common/text.hpp"
+#include "storage/sqlite.hpp"
+
+namespace gleaner {
+namespace {
+
+constexpr std::size_t kTextBytesMax = 256;
+
+struct Contents {
+  std::string pid;
+  std::vector<std::uint64_t> tokens;
+};
+
+// "pid 123" and "tokens 0123456789abcdef fedcba9876543210", a line each; what is not that says nothing.
+Contents parse(const std::string& text) {
+  Contents contents;
+  std::istringstream lines(text);
+  std::string line;
+  while (std::getline(lines, line)) {
+    std::istringstream words(line);
+    std::string word;
+    words >> word;
+    if (word == "pid") {
+      words >> contents.pid;
+    } else if (word == "tokens") {
+      while (words >> word) {
+        std::uint64_t token = 0;
+        const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), token, 16);
+        if (error == std::errc() && end == word.data() + word.size()) contents.tokens.push_back(token);
+      }
+    }
+  }
+  return contents;
+}
+
+std::string read_text(int descriptor) {
+  std::array<char, kTextBytesMax> buffer{};
+  const ssize_t size = ::pread(descriptor, buffer.data(), buffer.size(), 0);
+  return {buffer.data(), size > 0 ? static_cast<std::size_t>(size) : 0};
+}
+
+Error system_failure(const std::string& path, std::string_view what) {
+  const bool full = errno == ENOSPC || errno == EDQUOT;
+  return {full ? ErrorCode::no_space : ErrorCode::fatal, fmt::format("{}: {}: {}", path, what, std::strerror(errno))};
+}
+
+}  // namespace
+
+Result<LockFile> LockFile::acquire(const std::string& database_path) {
+  const std::string path = database_path + ".lock";
+  const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (descriptor < 0) {
+    if (errno == ENOENT) {
+      return fail(ErrorCode::bad_input, fmt::format("{}: its folder does not exist; make it first", database_path));
+    }
+    return fail(system_failure(path, "cannot be opened"));
+  }
+  LockFile lock(path, descriptor);
+  struct flock request{};
+  request.l_type = F_WRLCK;
+  request.l_whence = SEEK_SET;
+  if (::fcntl(descriptor, F_OFD_SETLK, &request) != 0) {
+    if (errno != EAGAIN && errno != EACCES) return fail(system_failure(path, "cannot be locked"));
+    const std::string pid = parse(read_text(descriptor)).pid;
+    return fail(ErrorCode::conflict,
+                fmt::format("{}: served by process {} already; stop that one or serve another file", database_path,
+                            pid.empty() ? "(unknown)" : pid));
+  }
+  lock.tokens_ = parse(read_text(descriptor)).tokens;
+  GLEANER_TRY(lock.write());
+  GLEANER_TRY(sync_folder_of(path));
+  return lock;
+}
+
+LockFile::LockFile(LockFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      descriptor_(std::exchange(other.descriptor_, -1)),
+      tokens_(std::move(other.tokens_)) {}
+
+LockFile::~LockFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+Status LockFile::set_tokens(std::vector<std::uint64_t> tokens) {
+  tokens_ = std::move(tokens);
+  return write();
+}
+
+// Tokens first and in one write: a crash must not leave a file without the token that the database has.
+Status LockFile::write() const {
+  std::string text = "tokens";
+  for (const std::uint64_t token : tokens_) text += " " + to_hex(token);
+  text += fmt::format("\npid {}\n", ::getpid());
+  const auto size = static_cast<ssize_t>(text.size());
+  if (::pwrite(descriptor_, text.data(), text.size(), 0) != size || ::ftruncate(descriptor_, size) != 0 ||
+      ::fsync(descriptor_) != 0) {
+    return fail(system_failure(path_, "cannot be written"));
+  }
+  return {};
+}
+
+}  // namespace gleaner

@@ -1,0 +1,273 @@
+#include "storage/sqlite.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sqlite3.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "common/check.hpp"
+#include "common/log.hpp"
+
+namespace gleaner {
+namespace {
+
+constexpr std::uint64_t kPageBytes = 65'536;
+constexpr std::uint64_t kWalFrameBytes = kPageBytes + 24;
+
+// Pragmas of every connection. secure_delete would write zeros over every freed page.
+constexpr const char* kCommonPragmas =
+    "PRAGMA cache_size = -65536;"
+    "PRAGMA foreign_keys = ON;"
+    "PRAGMA temp_store = MEMORY;"
+    "PRAGMA trusted_schema = OFF;"
+    "PRAGMA cell_size_check = ON;";
+constexpr const char* kWriterPragmas =
+    "PRAGMA page_size = 65536;"
+    "PRAGMA synchronous = FULL;"
+    "PRAGMA secure_delete = OFF;"
+    "PRAGMA journal_size_limit = 67108864;";
+
+class File {
+ public:
+  explicit File(int descriptor) : descriptor_(descriptor) {}
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  ~File() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  int get() const { return descriptor_; }
+
+ private:
+  int descriptor_;
+};
+
+Status sync_path(const std::string& path, int flags) {
+  const File file(::open(path.c_str(), flags | O_CLOEXEC));
+  if (file.get() < 0 || ::fsync(file.get()) != 0) {
+    const bool full = errno == ENOSPC || errno == EDQUOT;
+    return fail(full ? ErrorCode::no_space : ErrorCode::fatal,
+                fmt::format("{}: cannot be brought to disk: {}", path, std::strerror(errno)));
+  }
+  return {};
+}
+
+bool is_out_of_space(int code, int system_error) {
+  if (code == SQLITE_FULL) return true;
+  return (code & 0xff) == SQLITE_IOERR && (system_error == ENOSPC || system_error == EDQUOT);
+}
+
+}  // namespace
+
+Statement::Statement(Statement&& other) noexcept
+    : connection_(other.connection_),
+      sql_(other.sql_),
+      handle_(std::exchange(other.handle_, nullptr)),
+      bind_error_(other.bind_error_) {}
+
+Statement::~Statement() {
+  if (handle_ != nullptr) connection_->give_back(sql_, handle_);
+}
+
+void Statement::note(int code) {
+  if (code != SQLITE_OK && bind_error_ == SQLITE_OK) bind_error_ = code;
+}
+
+void Statement::bind_null(int index) { note(sqlite3_bind_null(handle_, index)); }
+void Statement::bind_integer(int index, std::int64_t value) { note(sqlite3_bind_int64(handle_, index, value)); }
+void Statement::bind_real(int index, double value) { note(sqlite3_bind_double(handle_, index, value)); }
+void Statement::bind_text(int index, std::string_view value) {
+  const char* start = value.data() != nullptr ? value.data() : "";  // no bytes are still a text, not a NULL
+  note(sqlite3_bind_text64(handle_, index, start, value.size(), SQLITE_STATIC, SQLITE_UTF8));
+}
+void Statement::bind_bytes(int index, ByteView value) {
+  const void* start = value.data() != nullptr ? static_cast<const void*>(value.data()) : "";
+  note(sqlite3_bind_blob64(handle_, index, start, value.size(), SQLITE_STATIC));
+}
+
+bool Statement::is_null(int column) const { return sqlite3_column_type(handle_, column) == SQLITE_NULL; }
+std::int64_t Statement::integer(int column) const { return sqlite3_column_int64(handle_, column); }
+double Statement::real(int column) const { return sqlite3_column_double(handle_, column); }
+std::string_view Statement::text(int column) const {
+  const auto* start = reinterpret_cast<const char*>(sqlite3_column_text(handle_, column));
+  if (start == nullptr) return {};
+  return {start, static_cast<std::size_t>(sqlite3_column_bytes(handle_, column))};
+}
+ByteView Statement::bytes(int column) const {
+  const auto* start = static_cast<const std::byte*>(sqlite3_column_blob(handle_, column));
+  return {start, start == nullptr ? 0 : static_cast<std::size_t>(sqlite3_column_bytes(handle_, column))};
+}
+
+Result<bool> Statement::step() {
+  if (bind_error_ != SQLITE_OK) return fail(connection_->failure(bind_error_));
+  const int code = sqlite3_step(handle_);
+  if (code == SQLITE_ROW) return true;
+  if (code == SQLITE_DONE) return false;
+  return fail(connection_->failure(code));
+}
+
+Result<std::unique_ptr<Connection>> Connection::open(const std::string& path, Mode mode, const Limits& limits) {
+  std::unique_ptr<Connection> connection(new Connection(path, limits));
+  const int access = mode == Mode::write ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;
+  const int code = sqlite3_open_v2(path.c_str(), &connection->handle_, access | SQLITE_OPEN_NOMUTEX, nullptr);
+  if (code != SQLITE_OK) return fail(connection->failure(code));
+  sqlite3_extended_result_codes(connection->handle_, 1);
+  sqlite3_busy_timeout(connection->handle_, static_cast<int>(limits.busy_ms_max));
+  GLEANER_TRY(connection->script(kCommonPragmas));
+  if (mode == Mode::read) {
+    // Two connections that fold the log back at once can destroy pages (SQLite before 3.51.3): a reader never does.
+    sqlite3_db_config(connection->handle_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+    return connection;
+  }
+  GLEANER_TRY(connection->script(kWriterPragmas));
+  GLEANER_ASSIGN(const auto journal, connection->first<std::string>("PRAGMA journal_mode = WAL"));
+  if (journal != "wal") {
+    return fail(ErrorCode::fatal,
+                fmt::format("{}: this file system cannot hold a write-ahead log (SQLite chose \"{}\"): put the "
+                            "database on a local disk",
+                            path, journal.value_or("")));
+  }
+  sqlite3_wal_autocheckpoint(connection->handle_, 0);
+  sqlite3_wal_hook(connection->handle_, &Connection::on_wal_commit, connection.get());
+  if (limits.pages_max != 0)
+    GLEANER_TRY(connection->script(fmt::format("PRAGMA max_page_count = {}", limits.pages_max)));
+  return connection;
+}
+
+Connection::~Connection() {
+  for (const auto& [sql, statement] : idle_) sqlite3_finalize(statement);
+  if (sqlite3_close(handle_) != SQLITE_OK) log_error("{}: closed while a statement was in use", path_);
+}
+
+Result<Statement> Connection::prepare(std::string_view sql) {
+  if (const auto found = idle_.find(sql); found != idle_.end()) {
+    sqlite3_stmt* handle = found->second;
+    idle_.erase(found);
+    return Statement(*this, sql, handle);
+  }
+  sqlite3_stmt* handle = nullptr;
+  const int code = sqlite3_prepare_v3(handle_, sql.data(), static_cast<int>(sql.size()), SQLITE_PREPARE_PERSISTENT,
+                                      &handle, nullptr);
+  if (code != SQLITE_OK) return fail(failure(code));
+  return Statement(*this, sql, handle);
+}
+
+void Connection::give_back(std::string_view sql, sqlite3_stmt* handle) {
+  sqlite3_reset(handle);
+  sqlite3_clear_bindings(handle);
+  idle_.emplace(sql, handle);
+}
+
+Status Connection::run_to_end(Statement& statement) {
+  for (;;) {
+    GLEANER_ASSIGN(const bool row, statement.step());
+    if (!row) return {};
+  }
+}
+
+Status Connection::script(const std::string& sql) {
+  const int code = sqlite3_exec(handle_, sql.c_str(), nullptr, nullptr, nullptr);
+  if (code != SQLITE_OK) return fail(failure(code));
+  return {};
+}
+
+std::int64_t Connection::changes() const { return sqlite3_changes64(handle_); }
+bool Connection::in_transaction() const { return sqlite3_get_autocommit(handle_) == 0; }
+
+int Connection::on_wal_commit(void* self, sqlite3* /*handle*/, const char* /*schema*/, int pages) {
+  static_cast<Connection*>(self)->wal_pages_ = static_cast<std::uint64_t>(pages);
+  return SQLITE_OK;
+}
+
+Status Connection::checkpoint() {
+  int pages = 0;
+  int folded = 0;
+  const int code = sqlite3_wal_checkpoint_v2(handle_, nullptr, SQLITE_CHECKPOINT_PASSIVE, &pages, &folded);
+  if (code != SQLITE_OK) return fail(failure(code));
+  if (pages == folded) wal_pages_ = 0;
+  return {};
+}
+
+// The transaction before it is on disk whatever happens here, so a failure is only reported; the next commit tries
+// again.
+void Connection::fold_large_wal() {
+  if (in_transaction() || wal_pages_ * kWalFrameBytes <= limits_.wal_bytes_max) return;
+  if (const Status status = checkpoint(); !status) {
+    log_warn("the write-ahead log grows, because folding it back failed: {}", status.error().message());
+  }
+}
+
+Status Connection::copy_to(const std::string& path, std::uint32_t application_id) {
+  sqlite3* raw = nullptr;
+  const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
+  const int opened = sqlite3_open_v2(path.c_str(), &raw, flags, nullptr);
+  std::unique_ptr<Connection> copy(new Connection(path, limits_));
+  copy->handle_ = raw;
+  if (opened != SQLITE_OK) return fail(copy->failure(opened));
+  sqlite3_extended_result_codes(raw, 1);
+  GLEANER_TRY(copy->script("PRAGMA synchronous = OFF; PRAGMA journal_mode = OFF;"));
+  sqlite3_backup* backup = sqlite3_backup_init(raw, "main", handle_, "main");
+  if (backup == nullptr) return fail(copy->failure(sqlite3_extended_errcode(raw)));
+  sqlite3_backup_step(backup, -1);
+  const int copied = sqlite3_backup_finish(backup);
+  if (copied != SQLITE_OK) return fail(copy->failure(copied));
+  // The pages say WAL; a copy is one file that can be read from anywhere.
+  GLEANER_TRY(copy->script(fmt::format("PRAGMA journal_mode = DELETE; PRAGMA application_id = {};", application_id)));
+  copy.reset();
+  GLEANER_TRY(sync_path(path, O_RDWR));
+  return sync_folder_of(path);
+}
+
+Error Connection::failure(int code) const {
+  const int system_error = sqlite3_system_errno(handle_);
+  const std::string detail =
+      handle_ != nullptr && sqlite3_extended_errcode(handle_) == code ? sqlite3_errmsg(handle_) : sqlite3_errstr(code);
+  const auto error = [&](ErrorCode kind, std::string_view meaning) {
+    const std::string system = system_error != 0 ? fmt::format(", {}", std::strerror(system_error)) : "";
+    return Error(kind, fmt::format("{}: {} ({}{})", path_, meaning, detail, system));
+  };
+  if (is_out_of_space(code, system_error)) {
+    return error(ErrorCode::no_space, "no space is left, nothing was changed; free some on its disk");
+  }
+  switch (code & 0xff) {
+    case SQLITE_CORRUPT: return error(ErrorCode::corrupt, "the database is damaged; restore a backup");
+    case SQLITE_NOTADB: return error(ErrorCode::corrupt, "is not a database; restore a backup or name another file");
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+    case SQLITE_PROTOCOL: return error(ErrorCode::conflict, "another process holds it; end that process");
+    case SQLITE_READONLY: return error(ErrorCode::conflict, "cannot be written from here");
+    case SQLITE_CONSTRAINT: return error(ErrorCode::conflict, "the row contradicts what is stored");
+    case SQLITE_TOOBIG: return error(ErrorCode::bad_input, "the value is too large for a row");
+    case SQLITE_CANTOPEN:
+      return error(ErrorCode::fatal, "cannot be opened; check that its folder is there and writable");
+    case SQLITE_IOERR: return error(ErrorCode::fatal, "reading or writing failed; check the disk");
+    default: return error(ErrorCode::fatal, "SQLite failed");
+  }
+}
+
+Result<Transaction> Transaction::begin(Connection& connection, Kind kind) {
+  GLEANER_CHECK(!connection.in_transaction());
+  GLEANER_TRY(connection.execute(kind == Kind::write ? "BEGIN IMMEDIATE" : "BEGIN"));
+  return Transaction(connection);
+}
+
+Transaction::~Transaction() {
+  if (connection_ == nullptr || !connection_->in_transaction()) return;  // SQLite ends some failed ones itself
+  if (const Status status = connection_->execute("ROLLBACK"); !status) log_error("{}", status.error().message());
+}
+
+Status Transaction::commit() {
+  GLEANER_TRY(connection_->execute("COMMIT"));
+  connection_ = nullptr;
+  return {};
+}
+
+Status sync_folder_of(const std::string& path) {
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  return sync_path(folder.empty() ? "." : folder.string(), O_RDONLY | O_DIRECTORY);
+}
+
+}  // namespace gleaner
