@@ -22,8 +22,8 @@ class Outbox {
   // A plan and the bytes of its sync: the head inside the plan, the rest in chunks, with back-pressure.
   virtual void send_plan(const DeviceName& device, const Plan& plan, std::shared_ptr<const Bytes> sync) = 0;
   virtual void send_to_all(const Message& message) = 0;
-  // The payload of this plan is no longer held.
-  virtual void payload_released(const DeviceName& device, std::uint64_t bytes) = 0;
+  // That many bytes of a payload are no longer held.
+  virtual void payload_released(std::uint64_t bytes) = 0;
   virtual SocketBytes socket_bytes() const = 0;  // since this process began, closed connections included
 };
 

@@ -64,7 +64,7 @@ void RunEngine::perform(const round::Fold& action) {
 void RunEngine::perform(const round::DropPayload& action) {
   const auto held = payloads_.find(action.plan);
   if (held == payloads_.end()) return;
-  needs_.outbox->payload_released(held->second.device, held->second.bytes->size());
+  needs_.outbox->payload_released(held->second.bytes->size());
   payloads_.erase(held);
 }
 

@@ -64,20 +64,20 @@ void RunEngine::device_left(const DeviceName& device) { handle(round::DeviceLeft
 
 void RunEngine::update_arrived(const DeviceName& device, const Update& meta, std::shared_ptr<const Bytes> payload,
                                Duration transfer) {
-  const std::uint64_t bytes = payload->size();
+  const std::uint64_t bytes = payload ? payload->size() : 0;
   report_transfer(device, bytes, transfer);
-  if (machine_->plan_is_open(meta.plan)) {
+  if (payload && machine_->plan_is_open(meta.plan)) {
     const bool first = payloads_.try_emplace(meta.plan, HeldPayload{device, std::move(payload)}).second;
     if (!first) {
       // The same plan's payload is being worked on; this one is not needed to say so.
-      needs_.outbox->payload_released(device, bytes);
+      needs_.outbox->payload_released(bytes);
       return;
     }
     handle(round::UpdateArrived{device, meta.plan, meta.digest, meta.samples, meta.compute_ms,
                                 static_cast<std::uint32_t>(bytes), meta.left, meta.right, meta.loss});
     return;
   }
-  needs_.outbox->payload_released(device, bytes);
+  if (payload) needs_.outbox->payload_released(bytes);
   needs_.executors.storage([this, self = shared_from_this(), database = needs_.database, run = row_.id, device,
                             plan = meta.plan, digest = meta.digest] {
     auto stored = database->outcome_of(run, plan);
@@ -93,13 +93,25 @@ void RunEngine::update_arrived(const DeviceName& device, const Update& meta, std
   });
 }
 
+void RunEngine::update_refused(const DeviceName& device, PlanId plan, RefusalCode code, const std::string& detail) {
+  handle(round::UpdateRefused{device, plan, code, detail});
+}
+
 void RunEngine::skip_arrived(const DeviceName& device, const Skip& skip) {
   handle(round::SkipArrived{device, skip.plan, skip.samples, skip.compute_ms, skip.left, skip.right, skip.loss});
 }
 
 void RunEngine::timer_fired(round::Timer timer) { handle(round::TimerFired{timer}); }
-void RunEngine::pause() { handle(round::Paused{}); }
-void RunEngine::resume() { handle(round::Resumed{}); }
+
+void RunEngine::pause() {
+  row_.state = RunState::paused;
+  handle(round::Paused{});
+}
+
+void RunEngine::resume() {
+  row_.state = RunState::active;
+  handle(round::Resumed{});
+}
 
 std::uint64_t RunEngine::payload_bytes_max_of(PlanId plan) const {
   const auto it = plan_rows_.find(plan);

@@ -70,8 +70,10 @@ class RunEngine : public std::enable_shared_from_this<RunEngine> {
   // From the network. accept: what the device says it holds.
   void device_accepted(const DeviceName& device, const Accept& accept);
   void device_left(const DeviceName& device);
+  // payload: null when the plan was not open any more as the first bytes came; the digest is enough to answer then.
   void update_arrived(const DeviceName& device, const Update& meta, std::shared_ptr<const Bytes> payload,
                       Duration transfer);
+  void update_refused(const DeviceName& device, PlanId plan, RefusalCode code, const std::string& detail);
   void skip_arrived(const DeviceName& device, const Skip& skip);
   void timer_fired(round::Timer timer);
   void pause();

@@ -40,9 +40,9 @@ void Machine::on(const UpdateArrived& e) {
     fold(*plan);
   } else {
     plan->state = PlanState::deferred;
-    try_start_round();
   }
   maybe_close();
+  try_start_round();
 }
 
 void Machine::fold(OpenPlan& plan) {
@@ -67,6 +67,18 @@ void Machine::on(const SkipArrived& e) {
                   .loss = e.loss};
   plan->state = PlanState::skipped;
   maybe_close();
+}
+
+void Machine::on(const UpdateRefused& e) {
+  OpenPlan* plan = find_plan(e.plan);
+  if (plan == nullptr || plan->row.device != e.device || plan->state != PlanState::sent) {
+    act(SendRefused{e.device, e.plan, RefusalCode::stale_plan, "the plan is closed or answered"});
+    return;
+  }
+  plan->answer = {.plan = e.plan, .device = e.device, .samples = plan->row.samples};
+  refuse_plan(*plan, e.code, e.detail);
+  maybe_close();
+  try_start_round();
 }
 
 void Machine::on(const FoldDone& e) {

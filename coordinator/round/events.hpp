@@ -54,6 +54,13 @@ struct SkipArrived {
   float right = 0.0F;
   float loss = 0.0F;
 };
+// Refused before its payload was whole: too long, or not what its digest says. The device was told.
+struct UpdateRefused {
+  DeviceName device;
+  PlanId plan;
+  RefusalCode code = RefusalCode::none;
+  std::string detail;
+};
 struct FoldDone {
   PlanId plan;
   std::optional<Refusal> refusal;  // nothing of a refused payload was folded
@@ -86,8 +93,8 @@ struct ProfileMeasured {
   double samples_per_s = 0.0;
 };
 
-using Event = std::variant<DeviceAccepted, DeviceLeft, UpdateArrived, SkipArrived, FoldDone, PlansStored, Stepped,
-                           Committed, EvaluationDone, TimerFired, Paused, Resumed, ProfileMeasured>;
+using Event = std::variant<DeviceAccepted, DeviceLeft, UpdateArrived, SkipArrived, UpdateRefused, FoldDone, PlansStored,
+                           Stepped, Committed, EvaluationDone, TimerFired, Paused, Resumed, ProfileMeasured>;
 
 // ---- Actions: done by the owner in this order; those with an answer come back as an event.
 

@@ -115,6 +115,7 @@ class Machine {
   // answers.cpp
   void on(const UpdateArrived& e);
   void on(const SkipArrived& e);
+  void on(const UpdateRefused& e);
   void on(const FoldDone& e);
   void refuse_plan(OpenPlan& plan, RefusalCode code, const std::string& detail);
   void fold(OpenPlan& plan);

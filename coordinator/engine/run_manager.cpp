@@ -1,0 +1,277 @@
+#include "coordinator/engine/run_manager.hpp"
+
+#include "common/log.hpp"
+#include "common/text.hpp"
+#include "training/idx.hpp"
+
+namespace gleaner {
+namespace {
+
+bool is_over(RunState state) { return state == RunState::finished || state == RunState::stopped; }
+
+Result<std::shared_ptr<const Dataset>> load_evaluation(const RunSettings& settings) {
+  if (settings.evaluation_data.empty()) return nullptr;
+  GLEANER_ASSIGN(auto data, load_evaluation_data(settings.spec.data, settings.evaluation_data));
+  const DatasetShape& shape = data;
+  if (shape.features != settings.shape.features || shape.classes != settings.shape.classes) {
+    return fail(ErrorCode::bad_input, fmt::format("{} has {} features and {} classes, the run's model wants {} and {}",
+                                                  settings.evaluation_data, shape.features, shape.classes,
+                                                  settings.shape.features, settings.shape.classes));
+  }
+  return std::make_shared<const Dataset>(std::move(data));
+}
+
+}  // namespace
+
+RunStatus status_of_row(const RunRow& row, const RunTotals& totals) {
+  RunStatus status{.row = row, .phase = std::string(to_string(row.state)), .traffic = totals.traffic};
+  if (const auto settings = from_stored(row.settings)) {
+    status.recipe = settings->spec.recipe;
+    status.rounds = settings->rounds;
+    const std::uint64_t dense = 4ULL * settings->spec.dimension * (totals.uploads + totals.skips);
+    status.dense_up_bytes = dense;
+    status.dense_down_bytes = dense;
+  }
+  status.round = row.rounds_done;
+  status.accuracy = totals.accuracy;
+  status.loss = totals.loss;
+  status.evaluated = totals.evaluated;
+  status.counters = {.uploads = totals.uploads,
+                     .late_uploads = totals.late_uploads,
+                     .skips = totals.skips,
+                     .refusals = totals.refusals,
+                     .lapsed_plans = totals.lapsed_plans,
+                     .empty_rounds = totals.empty_rounds};
+  return status;
+}
+
+RunManager::RunManager(Needs needs) : needs_(std::move(needs)) {}
+
+RunEngine::Needs RunManager::engine_needs() {
+  RunEngine::Needs needs{
+      .database = needs_.database, .kernels = needs_.kernels, .outbox = needs_.outbox, .executors = needs_.executors};
+  needs.on_progress = [] {};
+  needs.on_finished = [this] { end_active(RunState::finished, [](auto&&) {}); };
+  needs.on_lineage_change = [this](const std::string& reason) { change_lineage(reason); };
+  needs.on_fatal = needs_.on_fatal;
+  return needs;
+}
+
+Result<RunManager::Opened> RunManager::open(RunId run) {
+  GLEANER_ASSIGN(auto row, needs_.database->run(run));
+  GLEANER_ASSIGN(auto settings, from_stored(row.settings));
+  settings.spec.id = row.id;
+  auto needs = engine_needs();
+  GLEANER_ASSIGN(needs.evaluation, load_evaluation(settings));
+  GLEANER_ASSIGN(auto engine, RunEngine::make(row, std::move(settings), std::move(needs)));
+  return Opened{row, std::move(engine)};
+}
+
+Status RunManager::begin() {
+  GLEANER_ASSIGN(const auto rows, needs_.database->runs());
+  for (const auto& row : rows) {
+    if (is_over(row.state)) continue;
+    GLEANER_ASSIGN(auto opened, open(row.id));
+    take_over(std::move(opened));
+    return {};
+  }
+  log_info("no run is waiting: start one with `gleaner run start FILE`");
+  return {};
+}
+
+void RunManager::take_over(Opened opened) {
+  engine_ = std::move(opened.engine);
+  if (opened.row.state == RunState::waiting) {
+    needs_.executors.storage(
+        [database = needs_.database, run = opened.row.id, fatal = needs_.on_fatal, loop = needs_.executors.loop] {
+          if (const Status status = database->set_run_state(run, RunState::active);
+              !status && status.error().code() != ErrorCode::no_space) {
+            loop([fatal, error = status.error()] { fatal(error); });
+          }
+        });
+  }
+  engine_->start();
+  needs_.on_activated();
+}
+
+void RunManager::stop() {
+  stopped_ = true;
+  if (engine_) engine_->stop();
+}
+
+void RunManager::activate_next() {
+  if (engine_ || activating_ || stopped_) return;
+  activating_ = true;
+  needs_.executors.storage([this] {
+    std::optional<RunId> next;
+    Result<Opened> opened = fail(ErrorCode::not_found, "no run waits");
+    if (auto rows = needs_.database->runs()) {
+      for (const auto& row : *rows) {
+        if (is_over(row.state)) continue;
+        next = row.id;
+        break;
+      }
+      if (next) opened = open(*next);
+    } else {
+      opened = fail(rows.error());
+    }
+    needs_.executors.loop([this, next, opened = std::make_shared<Result<Opened>>(std::move(opened))] {
+      activating_ = false;
+      if (stopped_) return;
+      if (*opened) return take_over(std::move(**opened));
+      if (!next) return;
+      log_error("a run cannot be activated and is stopped: {}", opened->error().message());
+      needs_.executors.storage([this, run = *next] {
+        const Status status = needs_.database->set_run_state(run, RunState::stopped);
+        needs_.executors.loop([this, status] {
+          if (!status) return needs_.on_fatal(status.error());
+          activate_next();
+        });
+      });
+    });
+  });
+}
+
+void RunManager::end_active(RunState state, Done done) {
+  const RunStatus last = engine_->status();
+  const RunId run = engine_->settings().spec.id;
+  engine_->stop();
+  engine_.reset();
+  needs_.on_ended(run);
+  log_info("run {} is {} at version {} (hash {}): {} up, {} down", last.row.name, to_string(state),
+           last.row.version.value, to_hex(last.row.model_hash), human_bytes(static_cast<double>(last.traffic.up_bytes)),
+           human_bytes(static_cast<double>(last.traffic.down_bytes)));
+  needs_.executors.storage([this, run, state, last, done = std::move(done)] {
+    const Status status = needs_.database->set_run_state(run, state);
+    needs_.executors.loop([this, status, state, last, done]() mutable {
+      last.row.state = state;
+      last.phase = to_string(state);
+      done(status ? Result<RunStatus>(last) : fail(status.error()));
+      activate_next();
+    });
+  });
+}
+
+void RunManager::change_lineage(const std::string& reason) {
+  log_warn("{}: a new lineage begins, devices put their open updates back and get a whole model", reason);
+  const RunId run = engine_->settings().spec.id;
+  engine_->stop();
+  engine_.reset();
+  activating_ = true;
+  needs_.executors.storage([this, run, lineage = Lineage{needs_.random64()}] {
+    Result<Opened> opened = fail(ErrorCode::fatal, "");
+    if (const Status status = needs_.database->set_lineage(run, lineage); status) {
+      opened = open(run);
+    } else {
+      opened = fail(status.error());
+    }
+    needs_.executors.loop([this, opened = std::make_shared<Result<Opened>>(std::move(opened))] {
+      activating_ = false;
+      if (stopped_) return;
+      if (!*opened) return needs_.on_fatal(opened->error().within("beginning a new lineage"));
+      take_over(std::move(**opened));
+    });
+  });
+}
+
+void RunManager::start_run(const std::string& toml, const std::string& path, Done done) {
+  auto settings = parse_run_settings(toml, path);
+  if (!settings) return done(fail(settings.error()));
+  RunRow row{.id = {needs_.random64()}, .name = settings->spec.name, .lineage = {needs_.random64()}};
+  settings->spec.id = row.id;
+  row.settings = to_stored(*settings);
+  row.created_unix_ms = needs_.executors.clock->wall_unix_ms();
+  needs_.executors.storage([this, row, settings = std::move(*settings), done = std::move(done)] {
+    // The test set is read now, so that a wrong path is the operator's to see and not the next restart's.
+    Status status;
+    if (auto data = load_evaluation(settings); !data) {
+      status = fail(data.error());
+    } else {
+      status = needs_.database->create_run(row);
+    }
+    needs_.executors.loop([this, row, status, done] {
+      if (!status) return done(fail(status.error()));
+      log_info("run {} is created (id {})", row.name, to_hex(row.id.value));
+      done(status_of_row(row, {}));
+      activate_next();
+    });
+  });
+}
+
+void RunManager::with_row(const std::string& name, std::function<void(Result<RunRow>)> then) {
+  needs_.executors.storage([this, name, then = std::move(then)] {
+    Result<RunRow> found = fail(ErrorCode::not_found, "no run is called " + name);
+    if (auto rows = needs_.database->runs()) {
+      for (const auto& row : *rows) {
+        if (row.name == name) found = row;
+      }
+    } else {
+      found = fail(rows.error());
+    }
+    needs_.executors.loop([then, found] { then(found); });
+  });
+}
+
+void RunManager::pause_run(const std::string& name, Done done) {
+  if (!engine_ || engine_->settings().spec.name != name) {
+    return done(fail(ErrorCode::not_found, "run " + name + " is not active: only the active run can be paused"));
+  }
+  engine_->pause();
+  needs_.executors.storage([this, run = engine_->settings().spec.id, status = engine_->status(),
+                            done = std::move(done)]() mutable {
+    const Status stored = needs_.database->set_run_state(run, RunState::paused);
+    status.row.state = RunState::paused;
+    needs_.executors.loop([stored, status, done] { done(stored ? Result<RunStatus>(status) : fail(stored.error())); });
+  });
+}
+
+void RunManager::resume_run(const std::string& name, Done done) {
+  if (!engine_ || engine_->settings().spec.name != name)
+    return done(fail(ErrorCode::not_found, "run " + name + " is not paused"));
+  engine_->resume();
+  needs_.executors.storage([this, run = engine_->settings().spec.id, status = engine_->status(),
+                            done = std::move(done)]() mutable {
+    const Status stored = needs_.database->set_run_state(run, RunState::active);
+    status.row.state = RunState::active;
+    needs_.executors.loop([stored, status, done] { done(stored ? Result<RunStatus>(status) : fail(stored.error())); });
+  });
+}
+
+void RunManager::stop_run(const std::string& name, Done done) {
+  if (engine_ && engine_->settings().spec.name == name) return end_active(RunState::stopped, std::move(done));
+  with_row(name, [this, done = std::move(done)](Result<RunRow> row) {
+    if (!row) return done(fail(row.error()));
+    if (is_over(row->state)) return done(fail(ErrorCode::conflict, "run " + row->name + " is over already"));
+    needs_.executors.storage([this, row = *row, done]() mutable {
+      const Status status = needs_.database->set_run_state(row.id, RunState::stopped);
+      row.state = RunState::stopped;
+      needs_.executors.loop(
+          [status, row, done] { done(status ? Result<RunStatus>(status_of_row(row, {})) : fail(status.error())); });
+    });
+  });
+}
+
+void RunManager::list(std::function<void(Result<std::vector<RunStatus>>)> done) {
+  needs_.executors.storage([this, done = std::move(done)] {
+    auto all = std::make_shared<Result<std::vector<RunStatus>>>(std::vector<RunStatus>{});
+    auto rows = needs_.database->runs();
+    if (!rows) *all = fail(rows.error());
+    for (std::size_t i = 0; rows && i < rows->size(); ++i) {
+      const auto& row = (*rows)[i];
+      auto totals = needs_.database->totals(row.id);
+      if (!totals) {
+        *all = fail(totals.error());
+        break;
+      }
+      (*all)->push_back(status_of_row(row, *totals));
+    }
+    needs_.executors.loop([this, all, done] {
+      for (auto& status : *all ? **all : std::vector<RunStatus>{}) {
+        if (engine_ && engine_->settings().spec.id == status.row.id) status = engine_->status();
+      }
+      done(std::move(*all));
+    });
+  });
+}
+
+}  // namespace gleaner
