@@ -15,6 +15,8 @@ struct DatasetShape {
   std::uint32_t height = 0;
   std::uint32_t width = 0;
   std::uint32_t channels = 0;
+
+  friend bool operator==(const DatasetShape&, const DatasetShape&) = default;
 };
 
 // A byte b becomes (b / 255 - mean) / deviation. Every device of a run must use the same pair, or they train on

@@ -35,9 +35,9 @@ std::vector<TensorShape> tensors_of(const LayerPlan& plan) {
   const std::uint32_t outputs = plan.to.channels;
   switch (plan.kind) {
     case LayerKind::dense:
-      return {{plan.name + ".weight", {outputs, plan.from.channels}}, {plan.name + ".bias", {outputs}}};
+      return {{plan.name + ".weight", {plan.from.channels, outputs}}, {plan.name + ".bias", {outputs}}};
     case LayerKind::convolution:
-      return {{plan.name + ".weight", {outputs, plan.kernel, plan.kernel, plan.from.channels}},
+      return {{plan.name + ".weight", {plan.kernel, plan.kernel, plan.from.channels, outputs}},
               {plan.name + ".bias", {outputs}}};
     case LayerKind::max_pool: return {};
   }

@@ -37,6 +37,8 @@ LayerPlan convolution_plan(std::string name, ImageShape from, std::uint32_t outp
 // Largest of 2 x 2, stride 2; an odd last row or column is left out.
 LayerPlan max_pool_plan(ImageShape from);
 
+// Weights are [input][output] and [row][column][input channel][output channel]: the order in which a small batch is
+// multiplied fastest.
 std::vector<TensorShape> tensors_of(const LayerPlan& plan);
 
 }  // namespace gleaner

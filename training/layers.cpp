@@ -10,15 +10,15 @@
 namespace gleaner {
 namespace {
 
-// Rows of outputs = weights x inputs + bias, as one product over all rows, and the reverse. Convolutions use it on
-// unrolled windows.
+// Rows of outputs = inputs x weights + bias, one product over all rows, and its parts backwards. The weights are inputs
+// x outputs and the bias follows them. Convolutions use it on unrolled windows.
 class Affine {
  public:
   Affine(std::size_t inputs, std::size_t outputs, Activation activation)
       : inputs_(inputs), outputs_(outputs), activation_(activation), bias_gradient_(outputs) {}
 
   void forward(std::span<const float> parameters, const float* input, float* output, std::size_t rows) const {
-    multiply({input}, {parameters.data(), Transpose::yes}, output, {rows, outputs_, inputs_});
+    multiply({input}, {parameters.data()}, output, {rows, outputs_, inputs_});
     const float* bias = parameters.data() + inputs_ * outputs_;
     for (std::size_t row = 0; row < rows; ++row, output += outputs_) {
       if (activation_ == Activation::relu) {
@@ -33,27 +33,10 @@ class Affine {
     }
   }
 
-  void backward(std::span<const float> parameters, const Layer::Activations& activations, std::size_t rows,
-                const GradientTarget& target) {
-    mask_and_sum(activations, rows);
-    float* gradient = activations.output_gradient;
-    if (activations.input_gradient != nullptr) {
-      multiply({gradient}, {parameters.data()}, activations.input_gradient, {rows, inputs_, outputs_});
-    }
-    multiply({gradient, Transpose::yes}, {activations.input}, target.into.data(), {outputs_, inputs_, rows},
-             {target.scale, target.keep});
-    float* bias = target.into.data() + inputs_ * outputs_;
-    for (std::size_t j = 0; j < outputs_; ++j) {
-      bias[j] = (target.keep == 0.0F ? 0.0F : target.keep * bias[j]) + target.scale * bias_gradient_[j];
-    }
-  }
-
- private:
-  void mask_and_sum(const Layer::Activations& activations, std::size_t rows) {
+  // First of backward: takes the gradient back through the activation function, in place, and sums it for the bias.
+  void undo_activation(const float* output, float* gradient, std::size_t rows) {
     std::ranges::fill(bias_gradient_, 0.0F);
     float* sums = bias_gradient_.data();
-    float* gradient = activations.output_gradient;
-    const float* output = activations.output;
     for (std::size_t row = 0; row < rows; ++row, gradient += outputs_, output += outputs_) {
       if (activation_ == Activation::relu) {
         for (std::size_t j = 0; j < outputs_; ++j) gradient[j] = output[j] > 0.0F ? gradient[j] : 0.0F;
@@ -62,6 +45,24 @@ class Affine {
     }
   }
 
+  void input_gradient(std::span<const float> parameters, const float* gradient, float* out, std::size_t rows) const {
+    multiply({gradient}, {parameters.data(), Transpose::yes}, out, {rows, inputs_, outputs_});
+  }
+
+  void weight_gradient(const float* input, const float* gradient, std::size_t rows,
+                       const GradientTarget& target) const {
+    multiply({input, Transpose::yes}, {gradient}, target.into.data(), {inputs_, outputs_, rows},
+             {target.scale, target.keep});
+  }
+
+  void bias_gradient(const GradientTarget& target) const {
+    float* bias = target.into.data() + inputs_ * outputs_;
+    for (std::size_t j = 0; j < outputs_; ++j) {
+      bias[j] = (target.keep == 0.0F ? 0.0F : target.keep * bias[j]) + target.scale * bias_gradient_[j];
+    }
+  }
+
+ private:
   std::size_t inputs_;
   std::size_t outputs_;
   Activation activation_;
@@ -75,9 +76,16 @@ class Dense final : public Layer {
   void forward(std::span<const float> parameters, const float* input, float* output, std::size_t batch) override {
     affine_.forward(parameters, input, output, batch);
   }
+
   void backward(std::span<const float> parameters, const Activations& activations, std::size_t batch,
                 const GradientTarget& target) override {
-    affine_.backward(parameters, activations, batch, target);
+    float* gradient = activations.output_gradient;
+    affine_.undo_activation(activations.output, gradient, batch);
+    if (activations.input_gradient != nullptr) {
+      affine_.input_gradient(parameters, gradient, activations.input_gradient, batch);
+    }
+    affine_.weight_gradient(activations.input, gradient, batch, target);
+    affine_.bias_gradient(target);
   }
 
  private:
@@ -85,6 +93,8 @@ class Dense final : public Layer {
 };
 
 // A convolution as a product over unrolled windows (im2col): one row a window, kernel rows of kernel x channels floats.
+// Only as many images as fit the cache are unrolled at once, and again for the weight gradient: that is faster than
+// keeping all windows of a batch, and takes no memory worth speaking of.
 class Convolution final : public Layer {
  public:
   explicit Convolution(const LayerPlan& plan)
@@ -92,37 +102,61 @@ class Convolution final : public Layer {
         to_(plan.to),
         kernel_(plan.kernel),
         run_(std::size_t{plan.kernel} * plan.from.channels),
-        affine_(run_ * plan.kernel, plan.to.channels, plan.activation) {}
+        windows_per_image_(std::size_t{to_.height} * to_.width),
+        image_floats_(windows_per_image_ * run_ * kernel_),
+        images_at_once_(std::max<std::size_t>(1, kScratchBytes / sizeof(float) / image_floats_)),
+        affine_(run_ * kernel_, plan.to.channels, plan.activation) {}
 
   void forward(std::span<const float> parameters, const float* input, float* output, std::size_t batch) override {
-    windows_.resize(batch * windows_per_image() * run_ * kernel_);
-    // A copy of known length is a few instructions, of unknown length a call: the first layer of a grey image is all
-    // short copies.
-    run_ == 5 ? unroll<5>(input, batch) : unroll<0>(input, batch);
-    affine_.forward(parameters, windows_.data(), output, batch * windows_per_image());
+    for_each_group(batch, [&](std::size_t first, std::size_t images) {
+      unroll(input + first * from_.size(), images);
+      affine_.forward(parameters, windows_.data(), output + first * to_.size(), images * windows_per_image_);
+    });
   }
 
   void backward(std::span<const float> parameters, const Activations& activations, std::size_t batch,
                 const GradientTarget& target) override {
-    Activations unrolled = activations;
-    unrolled.input = windows_.data();
+    float* gradient = activations.output_gradient;
+    affine_.undo_activation(activations.output, gradient, batch * windows_per_image_);
     if (activations.input_gradient != nullptr) {
-      window_gradients_.resize(windows_.size());
-      unrolled.input_gradient = window_gradients_.data();
+      for_each_group(batch, [&](std::size_t first, std::size_t images) {
+        windows_.resize(images * image_floats_);
+        affine_.input_gradient(parameters, gradient + first * to_.size(), windows_.data(), images * windows_per_image_);
+        roll_back(activations.input_gradient + first * from_.size(), images);
+      });
     }
-    affine_.backward(parameters, unrolled, batch * windows_per_image(), target);
-    if (activations.input_gradient != nullptr) roll_back(activations.input_gradient, batch);
+    // After all input gradients: the target may be the parameters.
+    for_each_group(batch, [&](std::size_t first, std::size_t images) {
+      unroll(activations.input + first * from_.size(), images);
+      affine_.weight_gradient(windows_.data(), gradient + first * to_.size(), images * windows_per_image_,
+                              {target.into, target.scale, first == 0 ? target.keep : 1.0F});
+    });
+    affine_.bias_gradient(target);
   }
 
  private:
-  std::size_t windows_per_image() const { return std::size_t{to_.height} * to_.width; }
+  static constexpr std::size_t kScratchBytes = 256 * 1024;  // half of a small second-level cache
+
+  template <class Work>
+  void for_each_group(std::size_t batch, Work work) const {
+    for (std::size_t first = 0; first < batch; first += images_at_once_) {
+      work(first, std::min(images_at_once_, batch - first));
+    }
+  }
+
+  void unroll(const float* input, std::size_t images) {
+    windows_.resize(images * image_floats_);
+    // A copy of known length is a few instructions, of unknown length a call: the first layer of a grey image is all
+    // short copies.
+    run_ == 5 ? unroll_runs<5>(input, images) : unroll_runs<0>(input, images);
+  }
 
   template <std::size_t kRun>
-  void unroll(const float* input, std::size_t batch) {
+  void unroll_runs(const float* input, std::size_t images) {
     const std::size_t run = kRun == 0 ? run_ : kRun;
     const std::size_t row = std::size_t{from_.width} * from_.channels;
     float* to = windows_.data();
-    for (std::size_t image = 0; image < batch; ++image, input += from_.size()) {
+    for (std::size_t image = 0; image < images; ++image, input += from_.size()) {
       for (std::size_t y = 0; y < to_.height; ++y) {
         for (std::size_t x = 0; x < to_.width; ++x) {
           const float* window = input + y * row + x * from_.channels;
@@ -133,11 +167,11 @@ class Convolution final : public Layer {
   }
 
   // Every pixel collects the gradients of all windows that it was in.
-  void roll_back(float* gradient, std::size_t batch) const {
+  void roll_back(float* gradient, std::size_t images) const {
     const std::size_t row = std::size_t{from_.width} * from_.channels;
-    const float* from = window_gradients_.data();
-    std::fill_n(gradient, batch * from_.size(), 0.0F);
-    for (std::size_t image = 0; image < batch; ++image, gradient += from_.size()) {
+    const float* from = windows_.data();
+    std::fill_n(gradient, images * from_.size(), 0.0F);
+    for (std::size_t image = 0; image < images; ++image, gradient += from_.size()) {
       for (std::size_t y = 0; y < to_.height; ++y) {
         for (std::size_t x = 0; x < to_.width; ++x) {
           float* window = gradient + y * row + x * from_.channels;
@@ -154,9 +188,11 @@ class Convolution final : public Layer {
   ImageShape to_;
   std::size_t kernel_;
   std::size_t run_;  // floats that lie together in one row of a window
+  std::size_t windows_per_image_;
+  std::size_t image_floats_;  // of all windows of one image
+  std::size_t images_at_once_;
   Affine affine_;
-  std::vector<float> windows_;
-  std::vector<float> window_gradients_;
+  std::vector<float> windows_;  // of one group, or their gradients
 };
 
 class MaxPool final : public Layer {

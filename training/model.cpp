@@ -141,7 +141,7 @@ std::vector<float> initial_parameters(const ModelSpec& spec, std::uint64_t seed)
       continue;
     }
     // Division and square root are correctly rounded everywhere; fan_in is below 2^24 for every tensor that fits.
-    const float bound = std::sqrt(3.0F / static_cast<float>(size / tensor.dims.front()));
+    const float bound = std::sqrt(3.0F / static_cast<float>(size / tensor.dims.back()));
     for (std::size_t i = 0; i < size; ++i) {
       // An odd number between -2^23 and 2^23: exact as a float, symmetric, never zero.
       const auto odd = static_cast<std::int32_t>(2 * (random.bits32() >> 9) + 1) - (1 << 23);
