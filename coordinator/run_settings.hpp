@@ -28,11 +28,16 @@ struct RunSettings {
   std::string evaluation_data;       // directory of the held-out test set; empty: no evaluation
   std::uint32_t evaluate_every = 1;  // versions
   std::uint32_t patches_kept = 256;  // versions that a returning device may be brought up from by patches
+
+  friend bool operator==(const RunSettings&, const RunSettings&) = default;
 };
 
 // From the operator's file: all mistakes at once, each with file, line, key, what was expected and the nearest known
 // key. path is for messages. The run's id is left zero; the model's dimension and schema hash are filled in.
 Result<RunSettings> parse_run_settings(const std::string& toml_text, const std::string& path);
+
+// The file's keys and the recipes as Markdown, for the reference.
+std::string run_settings_reference();
 
 // The resolved settings as TOML and back: from_stored(to_stored(s)) == s, to the last bit of every number.
 std::string to_stored(const RunSettings& settings);

@@ -41,6 +41,8 @@ struct PlannerSettings {
   std::uint64_t uplink_bytes_per_round = 0;  // budget over the cohort; 0 = none
   std::uint32_t local_epochs = 1;
   std::uint32_t batch_size = 32;
+
+  friend bool operator==(const PlannerSettings&, const PlannerSettings&) = default;
 };
 
 struct PlannedDevice {

@@ -1,0 +1,30 @@
+#pragma once
+// The keys of a run's file, and which of them go together.
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "compression/payload.hpp"
+#include "config/reading.hpp"
+#include "coordinator/run_settings.hpp"
+
+namespace gleaner {
+
+// A run's file while it is read: the settings, and what is worked out of afterwards.
+struct RunFile {
+  RunSettings settings;
+  double fraction_fit = 1.0;
+};
+
+config::Schema run_schema(RunFile& file);
+
+std::vector<std::pair<std::string, ValueFormat>> value_format_names();
+
+// The sizes of well-known data, the model that follows, and the values that depend on others: mistakes go to reading.
+void resolve_run(RunFile& file, config::Reading& reading);
+
+// Combinations that make no sense, each with the reason.
+void check_combinations(const RunSettings& settings, config::Reading& reading);
+
+}  // namespace gleaner
