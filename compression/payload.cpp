@@ -68,15 +68,25 @@ class GroupReader {
     out_.indices.resize(before + count);
     out_.values.resize(before + count);
     const auto indices = std::span(out_.indices).subspan(before);
+    const std::size_t at_indices = in_.remaining();
     if (auto read = codec::get_indices(index_format, size, in_, indices); !read) return read;
     for (std::uint32_t& index : indices) index += offset;
-    return codec::get_values(value_format, limits_.clip, in_, std::span(out_.values).subspan(before));
+    const std::size_t at_values = in_.remaining();
+    index_bytes_ += at_indices - at_values;
+    auto read = codec::get_values(value_format, limits_.clip, in_, std::span(out_.values).subspan(before));
+    value_bytes_ += at_values - in_.remaining();
+    return read;
   }
+
+  std::uint64_t index_bytes() const { return index_bytes_; }
+  std::uint64_t value_bytes() const { return value_bytes_; }
 
  private:
   ByteReader& in_;
   const PayloadLimits& limits_;
   SparseVector& out_;
+  std::uint64_t index_bytes_ = 0;
+  std::uint64_t value_bytes_ = 0;
 };
 
 }  // namespace
@@ -148,7 +158,8 @@ EncodedPayload encode_payload(const SparseVector& vector, const Grouping& groupi
   return payload;
 }
 
-Admitted<SparseVector> decode_payload(ByteView bytes, const Grouping& grouping, const PayloadLimits& limits) {
+Admitted<SparseVector> decode_payload(ByteView bytes, const Grouping& grouping, const PayloadLimits& limits,
+                                      PayloadBytes* split) {
   const std::uint64_t dimension = dimension_of(grouping);
   GLEANER_CHECK(dimension <= std::numeric_limits<std::uint32_t>::max() && limits.clip > 0.0F);
   SparseVector vector{.dimension = static_cast<std::uint32_t>(dimension)};
@@ -165,6 +176,11 @@ Admitted<SparseVector> decode_payload(ByteView bytes, const Grouping& grouping, 
   }
   if (!in.at_end()) {
     return refuse(RefusalCode::malformed, fmt::format("{} bytes behind the last group", in.remaining()));
+  }
+  if (split != nullptr) {
+    *split = {.value_bytes = reader.value_bytes(),
+              .index_bytes = reader.index_bytes(),
+              .framing_bytes = bytes.size() - reader.value_bytes() - reader.index_bytes()};
   }
   return vector;
 }

@@ -60,7 +60,9 @@ struct PayloadLimits {
   float clip = 0.0F;              // |value| above it is refused (over_bound)
 };
 
-Admitted<SparseVector> decode_payload(ByteView bytes, const Grouping& grouping, const PayloadLimits& limits);
+// split: where the bytes went, but for the floor, when it is asked for and the payload is admitted.
+Admitted<SparseVector> decode_payload(ByteView bytes, const Grouping& grouping, const PayloadLimits& limits,
+                                      PayloadBytes* split = nullptr);
 
 // An upper bound of the bytes of any payload with so many entries: what a receiver must be ready to hold.
 std::uint64_t payload_bytes_max(const Grouping& grouping, std::uint32_t entries_max);
