@@ -113,6 +113,19 @@ struct RoundRow {  // what `gleaner run show` and the upload rules need of a pas
   std::optional<double> loss;
 };
 
+struct RunTotals {  // over the run's life
+  Traffic traffic;
+  std::uint64_t uploads = 0;  // included
+  std::uint64_t late_uploads = 0;
+  std::uint64_t skips = 0;
+  std::uint64_t refusals = 0;
+  std::uint64_t lapsed_plans = 0;
+  std::uint64_t empty_rounds = 0;
+  std::optional<double> accuracy;  // of the newest evaluation
+  std::optional<double> loss;
+  Version evaluated;
+};
+
 struct DeviceRow {
   DeviceName name;
   std::string certificate_serial;
@@ -168,6 +181,7 @@ class Database {
   virtual Status replay(RunId run, Version from, const std::function<Status(const CommitRecord&)>& visit) = 0;
   virtual Result<std::vector<PatchRow>> patches(RunId run, Version after, Version up_to) = 0;
   virtual Result<std::vector<RoundRow>> newest_rounds(RunId run, std::uint32_t count) = 0;  // oldest of them first
+  virtual Result<RunTotals> totals(RunId run) = 0;
   virtual Result<std::uint64_t> log_bytes_since_snapshot(RunId run) = 0;
 
   // Snapshots: written in pieces between commits, visible when finished; the two newest are kept, and the records that

@@ -1,0 +1,193 @@
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "common/text.hpp"
+#include "storage/schema.hpp"
+#include "tests/storage/support.hpp"
+
+namespace gleaner::test {
+namespace {
+
+using testing::HasSubstr;
+
+std::string text_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+class Identity : public testing::Test {
+ protected:
+  Folder folder_;
+  const std::string path_ = folder_ / "a.db";
+
+  static std::unique_ptr<Database> serve(const std::string& path) {
+    auto database = Database::open(path, Database::Access::serve);
+    EXPECT_TRUE(database) << database.error().message();
+    return database ? std::move(*database) : nullptr;
+  }
+  // A run with a divisor, an answered plan 1 and an open plan 2.
+  void make_run() {
+    const auto database = serve(path_);
+    ASSERT_TRUE(database->create_run(run_row()));
+    ASSERT_TRUE(database->set_divisor(kRun, 2.0));
+    ASSERT_TRUE(database->issue_plans(kRun, {plan_row(1), plan_row(2, "b")}));
+    CommitRecord record = record_of(1);
+    record.answers = {answer_row(1)};
+    ASSERT_TRUE(database->commit(kRun, record));
+  }
+  static void expect_new_lineage(Database& database) {
+    const RunRow row = *database.run(kRun);
+    EXPECT_NE(row.lineage, run_row().lineage);
+    EXPECT_EQ(row.divisor, 0.0);
+    EXPECT_GT(row.next_plan.value, 1ULL << 32) << "ids that were issued after the copy must not come again";
+    EXPECT_EQ(row.version, Version{1});
+    EXPECT_TRUE(database.open_plans(kRun)->empty());
+    EXPECT_EQ((*database.outcome_of(kRun, {1}))->outcome, Outcome::included);
+    EXPECT_EQ((*database.outcome_of(kRun, {2}))->outcome, Outcome::abandoned);
+    EXPECT_TRUE(database.check());
+  }
+  static void expect_old_lineage(Database& database) {
+    EXPECT_EQ(database.run(kRun)->lineage, run_row().lineage);
+    EXPECT_EQ(database.run(kRun)->divisor, 2.0);
+    EXPECT_EQ(database.open_plans(kRun)->size(), 1U);
+  }
+};
+
+TEST_F(Identity, one_file_is_served_once) {
+  auto first = serve(path_);
+  std::filesystem::create_symlink(path_, folder_ / "alias.db");
+  for (const std::string& name : {path_, folder_ / "alias.db"}) {
+    const auto second = Database::open(name, Database::Access::serve);
+    ASSERT_FALSE(second);
+    EXPECT_EQ(second.error().code(), ErrorCode::conflict);
+    EXPECT_THAT(second.error().message(), HasSubstr(path_));
+    EXPECT_THAT(second.error().message(), HasSubstr(fmt::format("process {} ", ::getpid())));
+  }
+  first.reset();
+  EXPECT_TRUE(serve(path_));
+}
+
+TEST_F(Identity, a_folder_that_is_not_there_is_the_users_mistake) {
+  const auto database = Database::open(folder_ / "nowhere/a.db", Database::Access::serve);
+  EXPECT_EQ(database.error().code(), ErrorCode::bad_input);
+  EXPECT_THAT(database.error().message(), HasSubstr("folder does not exist"));
+}
+
+TEST_F(Identity, serving_again_keeps_the_lineage_and_renews_the_token) {
+  make_run();
+  const std::string before = text_of(path_ + ".lock");
+  expect_old_lineage(*serve(path_));
+  EXPECT_NE(text_of(path_ + ".lock"), before);
+  expect_old_lineage(*serve(path_));
+}
+
+TEST_F(Identity, a_crash_while_the_token_changes_is_no_swap) {
+  make_run();
+  const std::string token = text_of(path_ + ".lock").substr(7, 16);
+  // The lock file was written, the database not yet.
+  std::ofstream(path_ + ".lock") << "tokens 0000000000000001 " << token << "\npid 1\n";
+  expect_old_lineage(*serve(path_));
+  // Both were written, but the lock file still knows the token before.
+  const std::string newest = text_of(path_ + ".lock").substr(7, 16);
+  std::ofstream(path_ + ".lock") << "tokens " << newest << " " << token << "\npid 1\n";
+  expect_old_lineage(*serve(path_));
+}
+
+TEST_F(Identity, an_older_file_put_in_place_starts_new_lineages) {
+  make_run();
+  std::filesystem::copy_file(path_, folder_ / "old.db");
+  serve(path_).reset();
+  std::filesystem::copy_file(folder_ / "old.db", path_, std::filesystem::copy_options::overwrite_existing);
+  expect_new_lineage(*serve(path_));
+  const Lineage lineage = serve(path_)->run(kRun)->lineage;
+  EXPECT_EQ(serve(path_)->run(kRun)->lineage, lineage) << "once is enough";
+}
+
+TEST_F(Identity, a_file_without_its_lock_file_starts_new_lineages) {
+  make_run();
+  std::filesystem::remove(path_ + ".lock");
+  expect_new_lineage(*serve(path_));
+}
+
+TEST_F(Identity, a_backup_starts_new_lineages_wherever_it_is_served) {
+  make_run();
+  auto database = serve(path_);
+  ASSERT_TRUE(database->backup(folder_ / "copy.db"));
+  expect_old_lineage(*database);
+  database.reset();
+  std::filesystem::copy_file(folder_ / "copy.db", folder_ / "elsewhere.db");
+  expect_new_lineage(*serve(folder_ / "elsewhere.db"));
+  // The lock file knows the very token that the copy has; the mark alone tells.
+  std::filesystem::rename(folder_ / "copy.db", path_);
+  database = serve(path_);
+  expect_new_lineage(*database);
+  const Lineage lineage = database->run(kRun)->lineage;
+  database.reset();
+  EXPECT_EQ(serve(path_)->run(kRun)->lineage, lineage);
+}
+
+TEST_F(Identity, a_backup_is_one_whole_file_and_replaces_nothing) {
+  make_run();
+  const auto database = serve(path_);
+  ASSERT_TRUE(write_snapshot(*database, kRun, 1, 9'000'000, 0));
+  ASSERT_TRUE(database->backup(folder_ / "copy.db"));
+  EXPECT_EQ(database->backup(folder_ / "copy.db").error().code(), ErrorCode::conflict);
+  EXPECT_FALSE(database->backup(folder_ / "nowhere/copy.db"));
+  for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(path_).parent_path())) {
+    const std::string name = entry.path().filename();
+    EXPECT_FALSE(name.starts_with("copy.db") && name != "copy.db") << name;
+  }
+  const auto copy = Database::open(folder_ / "copy.db", Database::Access::inspect);
+  ASSERT_TRUE(copy) << copy.error().message();
+  EXPECT_EQ((*copy)->run(kRun)->lineage, run_row().lineage);
+  EXPECT_TRUE((*copy)->check());
+  EXPECT_EQ(compare_with_functions(**copy, kRun, 1), "");
+}
+
+TEST_F(Identity, inspection_disturbs_nothing_beside_a_running_service) {
+  make_run();
+  const auto service = serve(path_);
+  const auto inspector = *Database::open(path_, Database::Access::inspect);
+  ASSERT_TRUE(service->checkpoint());
+  const auto file_bytes = std::filesystem::file_size(path_);
+  for (std::uint32_t version = 2; version <= 20; ++version) {
+    ASSERT_TRUE(service->commit(kRun, record_of(version)));
+    EXPECT_EQ(inspector->run(kRun)->version, Version{version});
+  }
+  EXPECT_TRUE(inspector->check());
+  EXPECT_EQ(compare_with_functions(*inspector, kRun, 20), "");
+  EXPECT_FALSE(inspector->commit(kRun, record_of(21)));
+  EXPECT_FALSE(inspector->audit("a", "b", "c"));
+  {
+    const auto another = *Database::open(path_, Database::Access::inspect);
+    EXPECT_TRUE(another->check());
+  }
+  EXPECT_EQ(std::filesystem::file_size(path_), file_bytes) << "only the service folds the log back";
+  ASSERT_TRUE(service->commit(kRun, record_of(21)));
+  ASSERT_TRUE(service->checkpoint());
+  EXPECT_GT(std::filesystem::file_size(path_), file_bytes);
+  EXPECT_TRUE(inspector->check());
+}
+
+TEST_F(Identity, inspection_of_what_is_not_there_makes_no_file) {
+  EXPECT_EQ(Database::open(path_, Database::Access::inspect).error().code(), ErrorCode::not_found);
+  EXPECT_FALSE(std::filesystem::exists(path_));
+  std::ofstream(path_).close();
+  EXPECT_EQ(Database::open(path_, Database::Access::inspect).error().code(), ErrorCode::bad_input);
+}
+
+TEST_F(Identity, the_write_ahead_log_is_folded_back_when_it_outgrows_its_bound) {
+  const auto database = *SqliteDatabase::open(path_, Database::Access::serve, {.wal_bytes_max = 4U << 20});
+  ASSERT_TRUE(database->create_run(run_row()));
+  for (std::uint32_t version = 1; version <= 40; ++version) {
+    ASSERT_TRUE(database->commit(kRun, record_of(version, 1'000'000)));
+    EXPECT_LE(std::filesystem::file_size(path_ + "-wal"), 7U << 20);
+  }
+  EXPECT_EQ(compare_with_functions(*database, kRun, 40), "");
+}
+
+}  // namespace
+}  // namespace gleaner::test
