@@ -28,8 +28,6 @@ struct RunSettings {
   std::string evaluation_data;       // directory of the held-out test set; empty: no evaluation
   std::uint32_t evaluate_every = 1;  // versions
   std::uint32_t patches_kept = 256;  // versions that a returning device may be brought up from by patches
-
-  friend bool operator==(const RunSettings&, const RunSettings&) = default;
 };
 
 // From the operator's file: all mistakes at once, each with file, line, key, what was expected and the nearest known

@@ -59,21 +59,29 @@ void check_dense(const RunSettings& s, config::Reading& reading) {
 }
 
 void check_topk(const RunSettings& s, config::Reading& reading) {
-  if (!reading.sound({"compression.compressor", "server.divisor", "run.recipe"}) || s.spec.compressor == "dense")
-    return;
-  if (reading.sound({"compression.density"}) && !reading.given("compression.density") && s.planning.density_up == 1.0) {
-    reading.mistake("compression.density",
-                    fmt::format("is missing, expected a number above 0, below 1 with the compressor {}: the recipe {} "
-                                "sends every entry",
-                                s.spec.compressor, s.spec.recipe));
-  }
-  if (!s.fixed_divisor) {
-    reading.mistake(
-        reading.given("server.divisor") ? "server.divisor" : "compression.compressor",
-        fmt::format("the divisor is the weight that arrived, which does not go with the compressor {}: what "
-                    "devices keep back for later would be divided by another weight than what they sent; "
-                    R"(set server.divisor = "fixed")",
-                    s.spec.compressor));
+  if (!reading.sound({"compression.compressor", "compression.density", "run.recipe"})) return;
+  if (s.spec.compressor == "dense" || reading.given("compression.density") || s.planning.density_up < 1.0) return;
+  reading.mistake(
+      "compression.density",
+      fmt::format("is missing, expected a number above 0, below 1 with the compressor {}: the recipe {} sends "
+                  "every entry",
+                  s.spec.compressor, s.spec.recipe));
+}
+
+// Mass that comes later must be divided by what it would have been divided by in time.
+void check_divisor(const RunSettings& s, config::Reading& reading) {
+  if (s.fixed_divisor || !reading.sound({"server.divisor", "run.recipe"})) return;
+  constexpr std::string_view kWhy =
+      R"(what devices keep back would be divided by another weight than what they sent; set server.divisor = "fixed")";
+  const auto blame = [&](const std::string& key, const std::string& value) {
+    reading.mistake(reading.given("server.divisor") ? "server.divisor" : key,
+                    fmt::format("the divisor is the weight that arrived, which does not go with {} = \"{}\": {}", key,
+                                value, kWhy));
+  };
+  if (reading.sound({"compression.compressor"}) && s.spec.compressor != "dense") {
+    blame("compression.compressor", s.spec.compressor);
+  } else if (reading.sound({"upload.rule"}) && s.spec.upload_rule != "always") {
+    blame("upload.rule", s.spec.upload_rule);
   }
 }
 
@@ -118,6 +126,7 @@ void check_combinations(const RunSettings& settings, config::Reading& reading) {
   check_without_effect(settings, reading);
   check_dense(settings, reading);
   check_topk(settings, reading);
+  check_divisor(settings, reading);
   check_formats(settings, reading);
   check_cohort(settings, reading);
 }

@@ -104,10 +104,13 @@ double bytes_per_entry(const RunSpec& spec) {
 
 }  // namespace
 
+bool follows_tracked_state(std::string_view upload_rule) { return upload_rule == "lasg-wk2" || upload_rule == "clag"; }
+
 void resolve_run(RunFile& file, config::Reading& reading) {
   RunSettings& s = file.settings;
   resolve_model(s, reading);
   resolve_cohort(file, reading);
+  s.step.tracked = follows_tracked_state(s.spec.upload_rule);
   s.planning.seed = s.spec.seed;
   s.planning.reproducible = s.spec.reproducible;
   s.planning.dimension = s.spec.dimension;

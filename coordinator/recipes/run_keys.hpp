@@ -2,6 +2,7 @@
 // The keys of a run's file, and which of them go together.
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -23,6 +24,9 @@ std::vector<std::pair<std::string, ValueFormat>> value_format_names();
 
 // The sizes of well-known data, the model that follows, and the values that depend on others: mistakes go to reading.
 void resolve_run(RunFile& file, config::Reading& reading);
+
+// Whether devices send differences to a state that both ends keep: the rules with MemoryKind::tracked.
+bool follows_tracked_state(std::string_view upload_rule);
 
 // Combinations that make no sense, each with the reason.
 void check_combinations(const RunSettings& settings, config::Reading& reading);

@@ -76,6 +76,7 @@ std::vector<Key> step_rows(ServerStepOptions& s) {
           row("patch_entries_max", config::integer(s.patch_entries_max)),
           row("patch_values", config::choice(s.patch_values, value_format_names())),
           row("keep_residual", config::flag(s.keep_residual)),
+          row("tracked", config::flag(s.tracked)),
           row("divisor", config::number(s.divisor))};
 }
 
