@@ -7,6 +7,14 @@
 #include "common/check.hpp"
 
 namespace gleaner {
+namespace {
+
+void prefetch(std::span<const std::uint8_t> bytes) {
+  constexpr std::size_t kCacheLineBytes = 64;
+  for (std::size_t at = 0; at < bytes.size(); at += kCacheLineBytes) __builtin_prefetch(&bytes[at]);
+}
+
+}  // namespace
 
 Standardisation measure_standardisation(std::span<const std::uint8_t> pixels) {
   if (pixels.empty()) return {};
@@ -48,6 +56,8 @@ void gather(const Dataset& dataset, std::span<const std::uint32_t> samples, Gath
   float* to = out.inputs.data();
   for (std::size_t i = 0; i < samples.size(); ++i) {
     GLEANER_CHECK(samples[i] < dataset.samples);
+    // Shuffled samples lie anywhere in memory: ask for the next one while this one is converted.
+    if (i + 1 < samples.size() && samples[i + 1] < dataset.samples) prefetch(dataset.pixels_of(samples[i + 1]));
     const auto pixels = dataset.pixels_of(samples[i]);
     to = std::transform(pixels.begin(), pixels.end(), to,
                         [=](std::uint8_t pixel) { return static_cast<float>(pixel) * scale + shift; });

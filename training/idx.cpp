@@ -197,6 +197,10 @@ const std::vector<NamedDataset>& named_datasets() {
        "dataset-fashion-mnist",
        {"/usr/share/datasets/fashion-mnist", "/usr/local/share/datasets/fashion-mnist"},
        {Standardisation{0.2860, 0.3530}, 10}},
+      {"mnist",
+       "",
+       {"/usr/share/datasets/mnist", "/usr/local/share/datasets/mnist"},
+       {Standardisation{0.1307, 0.3081}, 10}},
   };
   return rows;
 }
@@ -262,6 +266,11 @@ std::vector<std::string> known_datasets() {
   return names;
 }
 
+IdxOptions customary_options(const std::string& name) {
+  if (const NamedDataset* row = find_named(name)) return row->options;
+  return {Standardisation{0.0, 1.0}, 0};
+}
+
 std::vector<std::filesystem::path> dataset_places(const std::string& name) {
   const NamedDataset* row = find_named(name);
   return row == nullptr ? std::vector<std::filesystem::path>{} : row->places;
@@ -280,8 +289,9 @@ Result<Dataset> load_named_dataset(const std::string& name, Split split) {
     if (std::filesystem::is_directory(place, error)) return load_idx_dataset(place, split, row->options);
     places.push_back(place.string());
   }
-  return fail(ErrorCode::not_found, fmt::format("data set {} is not in {}: apt-get install {}, or name its directory",
-                                                name, join_names(places), row->package));
+  const std::string install = row->package.empty() ? "" : fmt::format("apt-get install {}, or ", row->package);
+  return fail(ErrorCode::not_found,
+              fmt::format("data set {} is not in {}: {}name its directory", name, join_names(places), install));
 }
 
 }  // namespace gleaner

@@ -40,6 +40,10 @@ Result<Dataset> load_idx_dataset(const std::filesystem::path& directory, Split s
 std::vector<std::string> known_datasets();
 std::vector<std::filesystem::path> dataset_places(const std::string& name);
 
+// How files of that name are read wherever they lie: a well-known name's standardisation and classes, else pixels as
+// b / 255. The same on every device, which measuring each device's own samples would not be.
+IdxOptions customary_options(const std::string& name);
+
 // A well-known data set from the first of its places that has it, with its customary standardisation and classes.
 Result<Dataset> load_named_dataset(const std::string& name, Split split);
 

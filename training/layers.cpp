@@ -39,7 +39,11 @@ class Affine {
     float* sums = bias_gradient_.data();
     for (std::size_t row = 0; row < rows; ++row, gradient += outputs_, output += outputs_) {
       if (activation_ == Activation::relu) {
-        for (std::size_t j = 0; j < outputs_; ++j) gradient[j] = output[j] > 0.0F ? gradient[j] : 0.0F;
+        // Read before the choice: a load on one side only is a jump and not a vector instruction.
+        for (std::size_t j = 0; j < outputs_; ++j) {
+          const float value = gradient[j];
+          gradient[j] = output[j] > 0.0F ? value : 0.0F;
+        }
       }
       for (std::size_t j = 0; j < outputs_; ++j) sums[j] += gradient[j];
     }
@@ -238,10 +242,12 @@ class MaxPool final : public Layer {
       float* first = activations.input_gradient + corner;
       float* second = first + std::size_t{from_.width} * channels;
       for (std::size_t c = 0; c < channels; ++c) {
-        first[c] = winner[c] == 0 ? gradient[c] : 0.0F;
-        first[channels + c] = winner[c] == 1 ? gradient[c] : 0.0F;
-        second[c] = winner[c] == 2 ? gradient[c] : 0.0F;
-        second[channels + c] = winner[c] == 3 ? gradient[c] : 0.0F;
+        const float value = gradient[c];
+        const std::uint32_t place = winner[c];
+        first[c] = place == 0 ? value : 0.0F;
+        first[channels + c] = place == 1 ? value : 0.0F;
+        second[c] = place == 2 ? value : 0.0F;
+        second[channels + c] = place == 3 ? value : 0.0F;
       }
       gradient += channels;
       winner += channels;
