@@ -1,0 +1,2 @@
+// Asio is compiled here, once for all programs.
+#include <boost/asio/impl/src.hpp>
