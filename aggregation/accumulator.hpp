@@ -3,7 +3,6 @@
 // count. One owner at a time (the fold worker); 8 bytes a parameter.
 
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
 
@@ -17,10 +16,14 @@ namespace gleaner {
 
 class Accumulator {
  public:
+  // kernels must outlive the accumulator.
   Accumulator(std::uint32_t dimension, const KernelTable& kernels);
 
-  void reset(const Grid& grid);
+  void reset(const Grid& grid);  // GLEANER_CHECK: is_valid(grid)
+  // Whether another update of this weight keeps the summed weight within what the grid was made for.
+  bool admits(std::uint32_t weight) const { return weight <= grid_.weight_max() - weight_; }
   // update's indices and values were checked by decode_payload against the grid's clip. Weight 0 changes nothing.
+  // A weight that is not admitted would void the promise that sums cannot overflow (GLEANER_CHECK).
   void fold(const SparseVector& update, std::uint32_t weight);
 
   const Grid& grid() const { return grid_; }
@@ -28,12 +31,17 @@ class Accumulator {
   std::uint64_t weight() const { return weight_; }  // summed over the folded updates
   std::uint32_t contributions() const { return contributions_; }
 
-  // The sum as bytes, sparse or dense, whichever is smaller; load() is the strict inverse (corrupt when it is not).
+  // The sum as bytes, sparse or dense, whichever is smaller; load() is the strict inverse (corrupt when it is not, and
+  // the accumulator is empty then). Equal sums are equal bytes.
+  //   record := u32 magic, u32 dimension, i8 clip exponent, u8 weight bits, u64 weight, u32 contributions,
+  //             coded sum (integer_codec.hpp), u64 digest of all before
   Bytes to_record() const;
   Status load(ByteView record);
 
  private:
-  const KernelTable& kernels_;
+  Status read(ByteView record);
+
+  const KernelTable* kernels_;
   Grid grid_;
   std::vector<std::int64_t> sum_;
   std::uint64_t weight_ = 0;

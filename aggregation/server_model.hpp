@@ -2,7 +2,8 @@
 // The coordinator's model and the server's half of a round: mean -> server optimiser -> + server residual -> global
 // top-k' -> quantise = u; w' = fl32(w - decode(u)). The f32 model is canonical: devices compute the same w' from the
 // same patch (device_half.hpp). The residual is an integer on a fixed grid of 2^-kResidualExponent: s = v - (w - w').
-// No libm, no FMA, no threads that matter: the same sums give the same bytes, which is what recovery by replay rests on.
+// No libm, no FMA, no threads that matter: the same sums give the same bytes, which is what recovery by replay rests
+// on.
 //
 // A step is prepared without changing the model and committed once storage has confirmed it. Not thread-safe: one
 // owner. Memory: 8 bytes a parameter for values and last changes, 8 for the residual, 8 for momentum, 8 for a running
@@ -67,6 +68,9 @@ class ServerModel {
   std::span<const std::int64_t> residual() const { return residual_; }  // empty without keep_residual
   std::uint32_t dimension() const { return static_cast<std::uint32_t>(parameters_.size()); }
   const Grouping& tensors() const { return tensors_; }
+
+  // Of the steps to come: learned when the first plans are made, or read from the log. 0 or a sum of samples.
+  void set_divisor(double divisor) { options_.divisor = divisor; }
 
   // The mean of a coordinate is double(sum) / (divisor * 2^exponent): the sum is rounded to double once (not at all
   // below 2^53), the scale is exact, and there is one division, rounded to nearest. The optimiser's step goes onto the
