@@ -116,7 +116,6 @@ struct RoundRow {  // what `gleaner run show` and the upload rules need of a pas
 struct RunTotals {  // over the run's life
   Traffic traffic;
   std::uint64_t uploads = 0;  // included
-  std::uint64_t late_uploads = 0;
   std::uint64_t skips = 0;
   std::uint64_t refusals = 0;
   std::uint64_t lapsed_plans = 0;

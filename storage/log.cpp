@@ -147,21 +147,26 @@ Status SqliteDatabase::commit(RunId run, const CommitRecord& record) {
 Status SqliteDatabase::insert_round(RunId run, const CommitRecord& record) {
   const std::vector<float> left_sides = left_sides_of(record.answers);
   const auto count = [&](Outcome outcome) { return std::ranges::count(record.answers, outcome, &AnswerRow::outcome); };
+  const auto uploads = count(Outcome::included);
+  const auto skips = count(Outcome::skipped);
+  const auto refusals = count(Outcome::refused);
+  const auto lapsed_plans = std::ssize(record.answers) - uploads - skips - refusals;
   const bool makes_version = record.version.value != 0;
   const auto size_of = [&](const Bytes& bytes) {
     return makes_version ? std::optional<std::uint64_t>(bytes.size()) : std::nullopt;
   };
   const Traffic& traffic = record.traffic;
   return connection_->execute(
-      "INSERT INTO round (run, round, version, model_hash, weight, contributions, skips, refusals, patch_clip, "
-      "step_squared_norm, left_sides, up_bytes, down_bytes, up_value_bytes, up_index_bytes, down_value_bytes, "
+      "INSERT INTO round (run, round, version, model_hash, weight, contributions, uploads, skips, refusals, "
+      "lapsed_plans, patch_clip, step_squared_norm, left_sides, up_bytes, down_bytes, up_value_bytes, up_index_bytes, "
+      "down_value_bytes, "
       "down_index_bytes, wall_unix_ms, duration_ms, aggregate_bytes, patch_bytes) "
-      "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-      run, record.round, record.version, record.model_hash, record.weight, record.contributions,
-      count(Outcome::skipped), count(Outcome::refused), record.patch_clip, record.step_squared_norm,
-      std::as_bytes(std::span(left_sides)), traffic.up_bytes, traffic.down_bytes, traffic.up_value_bytes,
-      traffic.up_index_bytes, traffic.down_value_bytes, traffic.down_index_bytes, record.wall_unix_ms,
-      record.duration_ms, size_of(record.aggregate), size_of(record.patch));
+      "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+      run, record.round, record.version, record.model_hash, record.weight, record.contributions, uploads, skips,
+      refusals, lapsed_plans, record.patch_clip, record.step_squared_norm, std::as_bytes(std::span(left_sides)),
+      traffic.up_bytes, traffic.down_bytes, traffic.up_value_bytes, traffic.up_index_bytes, traffic.down_value_bytes,
+      traffic.down_index_bytes, record.wall_unix_ms, record.duration_ms, size_of(record.aggregate),
+      size_of(record.patch));
 }
 
 Status SqliteDatabase::record_evaluation(RunId run, Version version, double accuracy, double loss) {
@@ -236,6 +241,44 @@ Result<std::vector<RoundRow>> SqliteDatabase::newest_rounds(RunId run, std::uint
   }
   std::ranges::reverse(rounds);
   return rounds;
+}
+
+// From the rounds alone: a run of months has a hundred times as many answers.
+Result<RunTotals> SqliteDatabase::totals(RunId run) {
+  RunTotals totals;
+  {
+    GLEANER_ASSIGN(Statement sums,
+                   connection_->query("SELECT coalesce(sum(up_bytes), 0), coalesce(sum(down_bytes), 0), "
+                                      "coalesce(sum(up_value_bytes), 0), coalesce(sum(up_index_bytes), 0), "
+                                      "coalesce(sum(down_value_bytes), 0), coalesce(sum(down_index_bytes), 0), "
+                                      "coalesce(sum(uploads), 0), coalesce(sum(skips), 0), "
+                                      "coalesce(sum(refusals), 0), coalesce(sum(lapsed_plans), 0), "
+                                      "count(*) FILTER (WHERE version = 0) FROM round WHERE run = ?",
+                                      run));
+    GLEANER_TRY(sums.step());
+    totals.traffic = {.up_bytes = sums.get<std::uint64_t>(0),
+                      .down_bytes = sums.get<std::uint64_t>(1),
+                      .up_value_bytes = sums.get<std::uint64_t>(2),
+                      .up_index_bytes = sums.get<std::uint64_t>(3),
+                      .down_value_bytes = sums.get<std::uint64_t>(4),
+                      .down_index_bytes = sums.get<std::uint64_t>(5)};
+    totals.uploads = sums.get<std::uint64_t>(6);
+    totals.skips = sums.get<std::uint64_t>(7);
+    totals.refusals = sums.get<std::uint64_t>(8);
+    totals.lapsed_plans = sums.get<std::uint64_t>(9);
+    totals.empty_rounds = sums.get<std::uint64_t>(10);
+  }
+  GLEANER_ASSIGN(Statement newest, connection_->query("SELECT version, accuracy, loss FROM round WHERE run = ? AND "
+                                                      "version > 0 AND accuracy IS NOT NULL "
+                                                      "ORDER BY version DESC LIMIT 1",
+                                                      run));
+  GLEANER_ASSIGN(const bool evaluated, newest.step());
+  if (evaluated) {
+    totals.evaluated = newest.get<Version>(0);
+    totals.accuracy = newest.get<std::optional<double>>(1);
+    totals.loss = newest.get<std::optional<double>>(2);
+  }
+  return totals;
 }
 
 Result<std::uint64_t> SqliteDatabase::log_bytes_since_snapshot(RunId run) {

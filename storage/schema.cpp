@@ -72,8 +72,10 @@ CREATE TABLE round (
   model_hash        INTEGER NOT NULL,
   weight            INTEGER NOT NULL,
   contributions     INTEGER NOT NULL,
+  uploads           INTEGER NOT NULL,  -- answers by outcome: included,
   skips             INTEGER NOT NULL,
   refusals          INTEGER NOT NULL,
+  lapsed_plans      INTEGER NOT NULL,  -- and put back
   patch_clip        REAL,
   step_squared_norm REAL,
   left_sides        BLOB    NOT NULL,  -- f32 each, in device name order

@@ -36,6 +36,7 @@ class SqliteDatabase final : public Database {
   Status replay(RunId run, Version from, const std::function<Status(const CommitRecord&)>& visit) override;
   Result<std::vector<PatchRow>> patches(RunId run, Version after, Version up_to) override;
   Result<std::vector<RoundRow>> newest_rounds(RunId run, std::uint32_t count) override;
+  Result<RunTotals> totals(RunId run) override;
   Result<std::uint64_t> log_bytes_since_snapshot(RunId run) override;
 
   Status begin_snapshot(RunId run, Version version, std::uint64_t total_bytes) override;

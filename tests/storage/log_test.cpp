@@ -148,6 +148,34 @@ TEST_F(Log, rounds_tell_what_happened_in_them) {
   EXPECT_EQ(database_->newest_rounds(kRun, 1)->front().round, 2U);
 }
 
+TEST_F(Log, totals_are_those_of_all_rounds) {
+  EXPECT_FALSE(database_->totals(kRun)->accuracy);
+  ASSERT_TRUE(database_->issue_plans(
+      kRun, {plan_row(1), plan_row(2, "b"), plan_row(3, "c"), plan_row(4, "d"), plan_row(5, "e")}));
+  CommitRecord record = record_of(1);
+  record.answers = {answer_row(1), answer_row(2, "b"), answer_row(3, "c", Outcome::refused)};
+  ASSERT_TRUE(database_->commit(kRun, record));
+  ASSERT_TRUE(database_->commit(kRun, {.round = 2, .answers = {answer_row(4, "d", Outcome::skipped)}}));
+  record = record_of(2);
+  record.round = 3;
+  record.answers = {answer_row(5, "e", Outcome::stale)};
+  ASSERT_TRUE(database_->commit(kRun, record));
+  ASSERT_TRUE(database_->record_evaluation(kRun, {1}, 0.5, 1.5));
+  const RunTotals totals = *database_->totals(kRun);
+  EXPECT_EQ(totals.uploads, 2U);
+  EXPECT_EQ(totals.skips, 1U);
+  EXPECT_EQ(totals.refusals, 1U);
+  EXPECT_EQ(totals.lapsed_plans, 1U);
+  EXPECT_EQ(totals.empty_rounds, 1U);
+  EXPECT_EQ(totals.traffic.up_bytes, 20U);
+  EXPECT_EQ(totals.traffic.down_index_bytes, 12U);
+  EXPECT_EQ(totals.evaluated, Version{1});
+  EXPECT_EQ(totals.accuracy, 0.5);
+  EXPECT_EQ(totals.loss, 1.5);
+  ASSERT_TRUE(database_->record_evaluation(kRun, {2}, 0.75, 1.0));
+  EXPECT_EQ(database_->totals(kRun)->evaluated, Version{2});
+}
+
 TEST_F(Log, patches_and_bytes_are_counted_from_the_snapshot_on) {
   for (std::uint32_t version = 1; version <= 6; ++version) ASSERT_TRUE(database_->commit(kRun, record_of(version)));
   std::uint64_t expected = 0;
