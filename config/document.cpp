@@ -66,8 +66,9 @@ std::optional<toml::table> try_parse(const std::string& text, SyntaxMistake& mis
     mistake = {.line = std::max<std::uint32_t>(1, error.source().begin.line),
                .column = std::max<std::uint32_t>(1, error.source().begin.column),
                .text = std::string(error.description())};
-    // The library's texts begin with what it was doing; one line is enough for a person.
     std::ranges::replace(mistake.text, '\n', ' ');
+    constexpr std::string_view kPrefix = "Error while parsing ";
+    if (mistake.text.starts_with(kPrefix)) mistake.text.replace(0, kPrefix.size(), "in ");
     return std::nullopt;
   }
 }

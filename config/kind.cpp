@@ -19,6 +19,7 @@ std::string range_text(std::string_view noun, std::string least, std::string mos
   if (least.empty() && most.empty()) return std::string(noun);
   if (most.empty()) return fmt::format("{} of at least {}", noun, least);
   if (least.empty()) return fmt::format("{} of at most {}", noun, most);
+  if (least == most) return fmt::format("{} of {}", noun, most);
   return fmt::format("{} from {} to {}", noun, least, most);
 }
 

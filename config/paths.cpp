@@ -1,5 +1,6 @@
 #include "config/paths.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -22,6 +23,9 @@ std::string make_absolute(const std::string& path, const fs::path& folder) {
 Fault about(std::string_view what, const std::string& path) {
   return {.what = fmt::format("{}: {}", what, path), .meant = {}};
 }
+
+// Asks for the effective user, who is the one that opens the file later.
+bool may(const std::string& path, int mode) { return ::faccessat(AT_FDCWD, path.c_str(), mode, AT_EACCESS) == 0; }
 
 using Check = std::function<std::optional<Fault>(const std::string& absolute)>;
 
@@ -54,7 +58,7 @@ std::optional<Fault> check_readable(const std::string& path, fs::file_type wante
   if (is_directory != (status.type() == fs::file_type::directory)) {
     return about(is_directory ? "is no directory" : "is a directory", path);
   }
-  if (::access(path.c_str(), is_directory ? R_OK | X_OK : R_OK) != 0) return about(std::strerror(errno), path);
+  if (!may(path, is_directory ? R_OK | X_OK : R_OK)) return about(std::strerror(errno), path);
   return std::nullopt;
 }
 
@@ -68,7 +72,7 @@ std::optional<Fault> check_directory_to_write(const std::string& path) {
     at = at.parent_path();
   }
   if (!fs::is_directory(at, code)) return about("is no directory", at.string());
-  if (::access(at.c_str(), W_OK | X_OK) != 0) return about(std::strerror(errno), at.string());
+  if (!may(at.string(), W_OK | X_OK)) return about(std::strerror(errno), at.string());
   return std::nullopt;
 }
 
@@ -76,7 +80,7 @@ std::optional<Fault> check_file_to_write(const std::string& path) {
   std::error_code code;
   if (fs::is_directory(path, code)) return about("is a directory", path);
   if (fs::exists(path, code)) {
-    return ::access(path.c_str(), R_OK | W_OK) == 0 ? std::nullopt : std::optional(about(std::strerror(errno), path));
+    return may(path, R_OK | W_OK) ? std::nullopt : std::optional(about(std::strerror(errno), path));
   }
   return check_directory_to_write(fs::path(path).parent_path().string());
 }

@@ -124,7 +124,7 @@ void Reading::finish_keys(const std::string& path, const std::vector<Key>& keys)
   for (const Key& key : keys) {
     const std::string id = dotted(path, key.name);
     const Place place = place_of(id);
-    if (key.need == Need::required && !given(id)) {
+    if (key.need != Need::optional && !given(id)) {
       faulty_[id] = true;
       // The line that gave it may be one of those that could not be read.
       if (complete()) add(place.line, id, "is missing, expected " + key.kind.expected);

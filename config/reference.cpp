@@ -15,7 +15,7 @@ std::string escape_cell(std::string_view text) {
 }
 
 std::string default_of(const Key& key) {
-  if (key.need == Need::required) return "required";
+  if (key.need != Need::optional) return "required";
   if (!key.default_note.empty()) return key.default_note;
   const std::string shown = key.kind.show();
   return shown == "\"\"" ? "none" : "`" + shown + "`";

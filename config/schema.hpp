@@ -10,7 +10,7 @@
 
 namespace gleaner::config {
 
-enum class Need { optional, required };
+enum class Need { optional, present, required };  // present: must be there; required: and is not empty
 
 struct Key {
   std::string name;

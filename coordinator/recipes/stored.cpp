@@ -17,7 +17,7 @@ using config::Need;
 constexpr std::uint32_t kFormat = 1;
 
 Key row(std::string name, Kind kind) {
-  return {.name = std::move(name), .kind = std::move(kind), .description = {}, .need = Need::required};
+  return {.name = std::move(name), .kind = std::move(kind), .description = {}, .need = Need::present};
 }
 
 // Every duration to the nanosecond, negative ones too.
