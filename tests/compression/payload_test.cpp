@@ -30,8 +30,13 @@ TEST(Payload, RoundTripsForEveryValueFormatAndGrouping) {
       RC_ASSERT(payload.split.value_bytes + payload.split.index_bytes + payload.split.framing_bytes ==
                 payload.bytes.size());
       RC_ASSERT(payload.bytes.size() <= payload_bytes_max(grouping, count_of(vector)));
-      const auto decoded = decode_payload(payload.bytes, grouping, {.entries_max = count_of(vector), .clip = kClip});
+      PayloadBytes split;
+      const auto decoded =
+          decode_payload(payload.bytes, grouping, {.entries_max = count_of(vector), .clip = kClip}, &split);
       RC_ASSERT(decoded.has_value());
+      RC_ASSERT(split.value_bytes == payload.split.value_bytes);
+      RC_ASSERT(split.index_bytes == payload.split.index_bytes);
+      RC_ASSERT(split.framing_bytes == payload.split.framing_bytes);
       RC_ASSERT(decoded->dimension == vector.dimension);
       RC_ASSERT(decoded->indices == vector.indices);
       RC_ASSERT(decoded->values == payload.sent);
