@@ -40,8 +40,11 @@ Grouping upload_grouping(const RunSpec& spec, const Grouping& tensors) {
 Result<ModelOwner> ModelOwner::make(const RunSettings& settings, const KernelTable& kernels) {
   GLEANER_ASSIGN(auto spec, model_of(settings));
   const Grouping tensors = tensor_grouping(spec);
+  ServerStepOptions options = settings.step;
+  // The divisor becomes known with the first plans; until then nothing is stepped.
+  if (settings.fixed_divisor) options.divisor = 1.0;
   GLEANER_ASSIGN(auto model,
-                 ServerModel::make(initial_parameters(spec, settings.spec.seed), settings.step, tensors, kernels));
+                 ServerModel::make(initial_parameters(spec, settings.spec.seed), options, tensors, kernels));
   return ModelOwner(std::move(model), Accumulator(settings.spec.dimension, kernels), tensors,
                     ::gleaner::upload_grouping(settings.spec, tensors));
 }

@@ -31,6 +31,7 @@ void RunEngine::perform(const round::SendSettle& action) {
 }
 
 void RunEngine::perform(const round::SendRefused& action) {
+  ++refusals_[action.code];
   log_warn("device {}: update to plan {} refused: {}{}{}", action.device.value, action.plan.value,
            to_string(action.code), action.detail.empty() ? "" : ", ", action.detail);
   needs_.outbox->send(action.device, Refused{action.plan, action.code, action.detail});
@@ -48,7 +49,6 @@ void RunEngine::perform(const round::Fold& action) {
         PayloadBytes split;
         if (update) {
           model->accumulator().fold(*update, action.weight);
-          split = payload_split(*bytes, model->upload_grouping());
         } else {
           refusal = update.error();
         }
@@ -70,9 +70,11 @@ void RunEngine::perform(const round::DropPayload& action) {
 
 void RunEngine::perform(const round::Step&) {
   needs_.executors.compute([this, self = shared_from_this(), model = model_, divisor = row_.divisor] {
-    auto step = model->model().prepare(model->accumulator(), divisor);
+    model->model().set_divisor(divisor);
+    auto step = model->model().prepare(model->accumulator());
     round::Stepped event;
     CommitRecord record;
+    PayloadBytes split;
     if (step) {
       event.version = step->version;
       event.model_hash = step->model_hash;
@@ -85,11 +87,15 @@ void RunEngine::perform(const round::Step&) {
       record.weight = model->accumulator().weight();
       record.contributions = model->accumulator().contributions();
       record.step_squared_norm = step->step_squared_norm;
+      split = step->patch_split;
+      if (step->saturated > 0)
+        log_warn("{} coordinates of the step are beyond the grid: the model diverges", step->saturated);
       model->prepared = std::move(*step);
     } else {
       event.error = step.error();
     }
-    back([this, event, record = std::move(record)]() mutable {
+    back([this, event, split, record = std::move(record)]() mutable {
+      patch_split_ = split;
       record_ = std::move(record);
       handle(event);
     });
@@ -145,9 +151,9 @@ void RunEngine::committed(const CommitRecord& record, std::optional<Error> error
       model->prepared.reset();
     });
     hashes_[record.version] = record.model_hash;
-    patches_.push_back({record.version, record.patch_clip, record.patch});
+    patches_.push_back({{record.version, record.patch_clip, record.patch}, patch_split_});
     while (patches_.size() > std::max<std::size_t>(1, settings_.patches_kept)) {
-      hashes_.erase(patches_.front().version);
+      hashes_.erase(patches_.front().row.version);
       patches_.pop_front();
     }
   }

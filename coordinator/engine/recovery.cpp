@@ -1,12 +1,17 @@
 #include "common/log.hpp"
 #include "common/text.hpp"
 #include "coordinator/engine/run_engine.hpp"
+#include "coordinator/engine/stored_model.hpp"
 
 namespace gleaner {
 
+namespace {
+constexpr std::size_t kPieceBytes = 4U << 20;  // of a snapshot; what one row of the database takes
+}
+
 Result<std::shared_ptr<RunEngine>> RunEngine::make(const RunRow& row, RunSettings settings, Needs needs) {
   std::shared_ptr<RunEngine> engine(new RunEngine(row, std::move(settings), std::move(needs)));
-  GLEANER_TRY(engine->recover().or_else([&](const Error& e) -> Status { return fail(e.within("run " + row.name)); }));
+  if (const Status recovered = engine->recover(); !recovered) return fail(recovered.error().within("run " + row.name));
   return engine;
 }
 
@@ -22,30 +27,7 @@ Status RunEngine::recover() {
   model_ = std::make_shared<ModelOwner>(std::move(owner));
   hashes_[Version{0}] = model_->model().hash();
 
-  GLEANER_ASSIGN(auto snapshot, needs_.database->newest_snapshot(row_.id));
-  if (snapshot) GLEANER_TRY(model_->model().load_snapshot(snapshot->bytes));
-  std::uint32_t replayed = 0;
-  GLEANER_TRY(needs_.database->replay(row_.id, model_->model().version(), [&](const CommitRecord& record) -> Status {
-    GLEANER_ASSIGN(const double divisor, from_log(record.aggregate, model_->accumulator()));
-    GLEANER_ASSIGN(auto step, model_->model().prepare(model_->accumulator(), divisor));
-    if (step.version != record.version || step.model_hash != record.model_hash) {
-      return fail(ErrorCode::corrupt,
-                  fmt::format("the replay of version {} gives a model with hash {}, the log says {}",
-                              record.version.value, to_hex(step.model_hash), to_hex(record.model_hash)));
-    }
-    model_->model().commit(std::move(step));
-    ++replayed;
-    return {};
-  }));
-  if (model_->model().version() != row_.version ||
-      (row_.version.value > 0 && model_->model().hash() != row_.model_hash)) {
-    return fail(ErrorCode::corrupt, fmt::format("recovery reaches version {}, the database is at version {}",
-                                                model_->model().version().value, row_.version.value));
-  }
-  if (row_.version.value > 0) {
-    log_info("run {}: recovered version {} (hash {}): snapshot of version {} and {} records", row_.name,
-             row_.version.value, to_hex(row_.model_hash), snapshot ? snapshot->version.value : 0, replayed);
-  }
+  GLEANER_TRY(restore_model(*needs_.database, row_, *model_));
   return load_rounds();
 }
 
@@ -54,8 +36,14 @@ Status RunEngine::load_rounds() {
   GLEANER_ASSIGN(auto patches, needs_.database->patches(row_.id, oldest, row_.version));
   // Only the newest stretch without gaps leads anywhere.
   std::uint32_t expected = row_.version.value;
-  for (auto it = patches.rbegin(); it != patches.rend() && it->version.value == expected; ++it, --expected)
-    patches_.push_front(std::move(*it));
+  for (auto it = patches.rbegin(); it != patches.rend() && it->version.value == expected; ++it, --expected) {
+    PayloadBytes split;
+    const PayloadLimits limits{.entries_max = settings_.spec.dimension, .clip = it->clip};
+    if (!decode_payload(it->patch, model_->tensors(), limits, &split)) {
+      return fail(ErrorCode::corrupt, fmt::format("the patch of version {} cannot be decoded", it->version.value));
+    }
+    patches_.push_front({std::move(*it), split});
+  }
 
   round::Start start{.lineage = row_.lineage,
                      .divisor = row_.divisor,
@@ -78,8 +66,8 @@ Status RunEngine::load_rounds() {
   while (start.history.size() > 64) start.history.pop_front();
   GLEANER_ASSIGN(const auto totals, needs_.database->totals(row_.id));
   committed_traffic_ = totals.traffic;
+  plans_answered_ = totals.uploads + totals.skips;
   start.counters = {.uploads = totals.uploads,
-                    .late_uploads = totals.late_uploads,
                     .skips = totals.skips,
                     .refusals = totals.refusals,
                     .lapsed_plans = totals.lapsed_plans,
@@ -123,7 +111,6 @@ void RunEngine::begin_snapshot(Version version, std::shared_ptr<const Bytes> byt
 
 void RunEngine::write_snapshot(Version version, std::shared_ptr<const Bytes> bytes, std::size_t offset) {
   // One piece a job, so that commits go in between.
-  constexpr std::size_t kPieceBytes = 4U << 20;
   needs_.executors.storage([this, self = shared_from_this(), database = needs_.database, run = row_.id,
                             kept = settings_.patches_kept, version, bytes, offset] {
     const bool last = offset >= bytes->size();

@@ -118,12 +118,13 @@ std::uint64_t RunEngine::payload_bytes_max_of(PlanId plan) const {
   return it == plan_rows_.end() ? 0 : payload_bytes_max(model_->upload_grouping(), it->second.entries_max);
 }
 
-void RunEngine::copy_model(std::function<void(std::vector<float>, Version)> done) {
+void RunEngine::copy_model(std::function<void(std::vector<float>, Version, std::uint64_t)> done) {
   needs_.executors.compute([this, self = shared_from_this(), model = model_, done = std::move(done)] {
     const auto parameters = model->model().parameters();
     std::vector<float> copy(parameters.begin(), parameters.end());
-    back([done, copy = std::move(copy), version = model->model().version()]() mutable {
-      done(std::move(copy), version);
+    auto shared = std::make_shared<std::vector<float>>(std::move(copy));
+    back([done, shared, version = model->model().version(), hash = model->model().hash()] {
+      done(std::move(*shared), version, hash);
     });
   });
 }

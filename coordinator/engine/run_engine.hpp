@@ -65,6 +65,7 @@ class RunEngine : public std::enable_shared_from_this<RunEngine> {
   const RunSettings& settings() const { return settings_; }
   Lineage lineage() const { return row_.lineage; }
   RunStatus status() const;
+  const std::map<RefusalCode, std::uint64_t>& refusals() const { return refusals_; }  // since the start
   std::map<DeviceName, round::DeviceView> devices() const { return machine_->devices(); }
 
   // From the network. accept: what the device says it holds.
@@ -78,8 +79,8 @@ class RunEngine : public std::enable_shared_from_this<RunEngine> {
   void timer_fired(round::Timer timer);
   void pause();
   void resume();
-  // The newest model, copied on the compute thread, then done(parameters, version) on the loop.
-  void copy_model(std::function<void(std::vector<float>, Version)> done);
+  // The newest model, copied on the compute thread, then done(parameters, version, hash) on the loop.
+  void copy_model(std::function<void(std::vector<float>, Version, std::uint64_t)> done);
   // The most payload bytes an update to this plan may have; 0 when the plan is not open.
   std::uint64_t payload_bytes_max_of(PlanId plan) const;
 
@@ -105,7 +106,23 @@ class RunEngine : public std::enable_shared_from_this<RunEngine> {
   void perform(const round::Note& action);
   void perform(const round::Finish& action);
 
-  void send_plan_with(const round::SendPlan& action, SyncKind kind, std::shared_ptr<const Bytes> sync);
+  // What leads a device to the open round's base, made once for all that hold the same version.
+  struct Sync {
+    SyncKind kind = SyncKind::none;
+    Version from;
+    std::shared_ptr<const Bytes> bytes;
+    std::uint64_t value_bytes = 0;  // of them; patches know their own
+  };
+  struct SyncEntry {
+    bool ready = false;
+    Sync sync;
+    std::vector<round::SendPlan> waiting;
+  };
+  static constexpr std::uint64_t kNoModel = ~0ULL;
+  void send_plan_with(const round::SendPlan& action, const Sync& sync);
+  void choose_sync(std::uint64_t key, Version held, bool has_model);
+  std::shared_ptr<const Bytes> patches_since(Version held) const;
+  void count_sync(const Sync& sync);
   void committed(const CommitRecord& record, std::optional<Error> error);
   void maybe_snapshot();
   void begin_snapshot(Version version, std::shared_ptr<const Bytes> bytes);
@@ -135,8 +152,15 @@ class RunEngine : public std::enable_shared_from_this<RunEngine> {
 
   std::unordered_map<PlanId, HeldPayload> payloads_;
   std::unordered_map<PlanId, PlanRow> plan_rows_;  // open ones, for size limits
-  std::deque<PatchRow> patches_;                   // the newest, without gaps, up to the newest version
+  struct KnownPatch {
+    PatchRow row;
+    PayloadBytes split;
+  };
+  std::deque<KnownPatch> patches_;  // the newest, without gaps, up to the newest version
   std::unordered_map<Version, std::uint64_t> hashes_;
+  std::map<std::uint64_t, SyncEntry> syncs_;  // by version held
+  Version sync_base_;
+  PayloadBytes patch_split_;            // of the step being committed
   std::optional<CommitRecord> record_;  // the one being committed
   Traffic committed_traffic_;
   Traffic open_traffic_;  // values and indices since the last record
@@ -144,6 +168,7 @@ class RunEngine : public std::enable_shared_from_this<RunEngine> {
   std::optional<double> accuracy_;
   std::optional<double> loss_;
   Version evaluated_;
+  std::map<RefusalCode, std::uint64_t> refusals_;
   std::uint64_t plans_answered_ = 0;  // included or skipped
   std::uint32_t evaluations_open_ = 0;
   bool finishing_ = false;

@@ -11,7 +11,9 @@ bool is_over(RunState state) { return state == RunState::finished || state == Ru
 
 Result<std::shared_ptr<const Dataset>> load_evaluation(const RunSettings& settings) {
   if (settings.evaluation_data.empty()) return nullptr;
-  GLEANER_ASSIGN(auto data, load_evaluation_data(settings.spec.data, settings.evaluation_data));
+  IdxOptions options = customary_options(settings.spec.data);
+  options.classes = settings.shape.classes;
+  GLEANER_ASSIGN(auto data, load_idx_dataset(settings.evaluation_data, Split::test, options));
   const DatasetShape& shape = data;
   if (shape.features != settings.shape.features || shape.classes != settings.shape.classes) {
     return fail(ErrorCode::bad_input, fmt::format("{} has {} features and {} classes, the run's model wants {} and {}",
@@ -37,7 +39,6 @@ RunStatus status_of_row(const RunRow& row, const RunTotals& totals) {
   status.loss = totals.loss;
   status.evaluated = totals.evaluated;
   status.counters = {.uploads = totals.uploads,
-                     .late_uploads = totals.late_uploads,
                      .skips = totals.skips,
                      .refusals = totals.refusals,
                      .lapsed_plans = totals.lapsed_plans,
@@ -133,7 +134,7 @@ void RunManager::activate_next() {
 }
 
 void RunManager::end_active(RunState state, Done done) {
-  const RunStatus last = engine_->status();
+  RunStatus last = engine_->status();
   const RunId run = engine_->settings().spec.id;
   engine_->stop();
   engine_.reset();

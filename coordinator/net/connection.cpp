@@ -9,8 +9,8 @@ namespace gleaner {
 
 namespace asio = boost::asio;
 
-Connection::Connection(std::shared_ptr<Link> link, std::string address, ConnectionOwner& owner)
-    : link_(std::move(link)), address_(std::move(address)), owner_(owner), since_(owner.clock().now()) {}
+Connection::Connection(std::shared_ptr<Link> link, ConnectionOwner& owner)
+    : link_(std::move(link)), owner_(owner), since_(owner.clock().now()) {}
 
 asio::awaitable<void> Connection::run() {
   const auto self = shared_from_this();
@@ -146,7 +146,7 @@ void Connection::send_plan(const Plan& plan, std::shared_ptr<const Bytes> sync) 
     return;
   }
   auto task = send_sync(shared_from_this(), first, std::move(sync));
-  owner_.tasks().spawn("sync", std::move(task));
+  (void)owner_.tasks().spawn("sync", std::move(task));
 }
 
 asio::awaitable<void> Connection::send_sync(std::shared_ptr<Connection> self, Plan plan,

@@ -41,7 +41,7 @@ class ConnectionOwner {
 
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  Connection(std::shared_ptr<Link> link, std::string address, ConnectionOwner& owner);
+  Connection(std::shared_ptr<Link> link, ConnectionOwner& owner);
 
   boost::asio::awaitable<void> run();  // until the connection ends
   void send(const Message& message);
@@ -50,8 +50,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   DeviceName device() const { return {link_->peer().name}; }
   const PeerIdentity& peer() const { return link_->peer(); }
-  const std::string& address() const { return address_; }
+  const std::string& address() const { return link_->address(); }
   LinkCounters counters() const { return link_->counters(); }
+  void set_idle_timeout(Duration timeout) {
+    link_->set_idle_timeout(std::chrono::duration_cast<std::chrono::milliseconds>(timeout));
+  }
   Instant since() const { return since_; }
 
   bool greeted = false;  // set by the owner
@@ -75,7 +78,6 @@ class Connection : public std::enable_shared_from_this<Connection> {
                                                 std::shared_ptr<const Bytes> sync);
 
   std::shared_ptr<Link> link_;
-  std::string address_;
   ConnectionOwner& owner_;
   Instant since_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

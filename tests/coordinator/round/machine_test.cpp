@@ -70,8 +70,8 @@ TEST(Round, ClosesAtTheDeadlineByItsOwnTimer) {
 
 TEST(Round, ALateUpdateEntersTheNextRoundAtFullWeight) {
   auto settings = test_settings();
-  settings.planning.min_devices = 2;
-  settings.planning.quorum = 0.5;
+  settings.planning.min_devices = 3;
+  settings.planning.quorum = 0.6;
   Harness h(settings);
   h.join("a");
   h.join("b");
@@ -83,9 +83,11 @@ TEST(Round, ALateUpdateEntersTheNextRoundAtFullWeight) {
   EXPECT_EQ(h.plan_of("b"), late);  // still open, so it gets no new plan
   h.update("b", 9);
   h.update("a", 2);
+  h.update("c", 2);
   ASSERT_EQ(h.machine().version().value, 2U);
   bool included = false;
-  for (const auto& answer : h.seen<Commit>().back().answers)
+  const auto commit = h.seen<Commit>().back();
+  for (const auto& answer : commit.answers)
     included = included || (answer.plan == late && answer.outcome == Outcome::included);
   EXPECT_TRUE(included);
   EXPECT_EQ(h.machine().counters().late_uploads, 1U);

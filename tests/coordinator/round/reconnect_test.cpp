@@ -92,13 +92,7 @@ TEST(Restart, AnOpenRoundResumesWithItsOwnPlansAndItsDeadlineRestarted) {
                      .clip_exponent = 10,
                      .weight_bits = 4,
                      .samples = 10};
-  Start start{.counters = {},
-              .lineage = {7},
-              .divisor = 10,
-              .rounds_done = 4,
-              .next_plan = {18},
-              .version = {4},
-              .open_plans = {open}};
+  Start start{.lineage = {7}, .divisor = 10, .rounds_done = 4, .next_plan = {18}, .version = {4}, .open_plans = {open}};
   auto settings = test_settings();
   settings.rounds = 6;
   Harness h(settings, start);
@@ -114,14 +108,14 @@ TEST(Restart, AnOpenRoundResumesWithItsOwnPlansAndItsDeadlineRestarted) {
 }
 
 TEST(Restart, TheDivisorStaysWhatItWas) {
-  Start start{.counters = {}, .lineage = {7}, .divisor = 123, .rounds_done = 1, .next_plan = {2}, .version = {1}};
+  Start start{.lineage = {7}, .divisor = 123, .rounds_done = 1, .next_plan = {2}, .version = {1}};
   Harness h(test_settings(), start);
   h.join("a", 50);
   EXPECT_EQ(h.seen<StorePlans>().back().divisor, 123);
 }
 
 TEST(Restart, AFinishedRunStaysFinished) {
-  Start start{.counters = {}, .lineage = {7}, .rounds_done = 3, .version = {3}};
+  Start start{.lineage = {7}, .rounds_done = 3, .version = {3}};
   Harness h(test_settings(), start);
   EXPECT_EQ(h.machine().phase(), Phase::finished);
   h.join("a");

@@ -1,0 +1,90 @@
+#pragma once
+// A device's part in one run: its model, its residual, its open answer, and the work that a plan asks for. Blocking;
+// one worker at a time. Everything that must survive is in the store before execute() returns an answer.
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "client/engine/state_store.hpp"
+#include "client/session/session.hpp"
+#include "common/clock.hpp"
+#include "compression/device_memory.hpp"
+#include "compression/upload_rule.hpp"
+#include "kernels/kernels.hpp"
+#include "protocol/run_spec.hpp"
+#include "training/dataset.hpp"
+#include "training/network.hpp"
+#include "training/trainer.hpp"
+
+namespace gleaner {
+
+// What is written: see device_state.cpp for the bytes.
+struct DeviceState {
+  bool has_model = false;
+  Lineage lineage;
+  Version version;
+  std::uint64_t model_hash = 0;
+  std::vector<float> model;
+  std::optional<DeviceMemory> memory;
+  std::vector<float> rule_state;  // w_hat or g_prev, empty before the first
+  bool ever_sent = false;
+  std::uint32_t last_sent_round = 0;
+  std::uint64_t zeroed_coordinates = 0;   // content that was refused: the alarm
+  std::optional<session::Answer> answer;  // the last plan's
+};
+
+Bytes to_bytes(const DeviceState& state, RunId run);
+Result<DeviceState> device_state_from(ByteView bytes, RunId run, MemoryKind memory, std::uint32_t dimension);
+
+class DeviceRun {
+ public:
+  struct Needs {
+    std::shared_ptr<const Dataset> samples;  // this device's own
+    StateStore* store = nullptr;
+    const KernelTable* kernels = nullptr;
+    const Clock* clock = nullptr;
+    DeviceName name;
+  };
+
+  // Errors: the model does not fit the data (bad_input), the state file is damaged (corrupt, names what to do).
+  static Result<std::unique_ptr<DeviceRun>> open(const RunSpec& spec, Lineage lineage, Needs needs);
+
+  std::uint32_t samples() const { return needs_.samples->samples; }
+  std::uint64_t schema_hash() const { return spec_.schema_hash; }
+  session::Held held() const;
+  const DeviceState& state() const { return state_; }
+
+  void settle(PlanId plan, Outcome outcome);
+  session::Executed execute(const session::Task& task);
+  std::optional<session::Answer> stored_answer(PlanId plan) const;
+
+ private:
+  DeviceRun(const RunSpec& spec, Lineage lineage, Needs needs, const ModelSpec& model);
+  Status load();
+  // True when the model is the plan's base now.
+  Result<bool> catch_up(const session::Task& task);
+  // trouble: what kept the device from training although it answers.
+  Result<session::Answer> work(const session::Task& task, std::optional<Error>& trouble);
+  Status compress(const session::Task& task, std::span<const float> update, session::Answer& answer);
+  Turn turn_of(const session::Task& task) const;
+  Result<Decision> decide(const session::Task& task, std::span<const float> update, double candidate_squared_norm);
+  Status put_in_flight(const Selection& selection, session::Answer& answer);
+  session::Answer skip_answer(const session::Task& task) const;
+
+  RunSpec spec_;
+  Lineage lineage_;
+  Needs needs_;
+  ModelSpec model_spec_;
+  Network network_;
+  Grouping tensors_;
+  Grouping upload_grouping_;
+  std::vector<std::uint32_t> all_samples_;
+  std::unique_ptr<Compressor> compressor_;
+  std::unique_ptr<UploadRule> rule_;
+  ValueFormat value_format_ = ValueFormat::f32;
+  MemoryKind memory_kind_ = MemoryKind::residual;
+  DeviceState state_;
+};
+
+}  // namespace gleaner

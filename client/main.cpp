@@ -1,0 +1,34 @@
+// gleaner-client run --config FILE
+
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+
+#include "client/net/daemon.hpp"
+#include "common/log.hpp"
+
+int main(int argc, char** argv) {
+  CLI::App app{"Gleaner's device daemon: trains on data that stays here and sends sparse updates"};
+  app.set_version_flag("--version", GLEANER_VERSION);
+  app.require_subcommand(1);
+  std::string config_path;
+  auto* run = app.add_subcommand("run", "connect to the coordinator and take part in its runs");
+  run->add_option("--config", config_path, "the device's TOML file")->required();
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : 2;
+  }
+  const auto config = gleaner::load_client_config(config_path);
+  if (!config) {
+    std::fprintf(stderr, "%s\n", config.error().message().c_str());
+    return 2;
+  }
+  try {
+    gleaner::start_logging({.level = config->log_level, .file = config->log_file, .program = "gleaner-client"});
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    return 2;
+  }
+  return gleaner::run_daemon(*config);
+}
