@@ -2,7 +2,10 @@
 #include <sys/random.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
+#include <fstream>
+#include <string_view>
 
 #include "common/check.hpp"
 #include "common/log.hpp"
@@ -32,6 +35,25 @@ Result<std::string> canonical(const std::string& path) {
   return full.string();
 }
 
+// SQLite replays whatever lies at PATH-wal. A fresh copy has no such log of its own (it says so in its header until it
+// is served), so one beside it belongs to the file that the copy replaced and would destroy the copy.
+Status set_aside_foreign_wal(const std::string& path) {
+  constexpr std::size_t kWriteVersionAt = 18;
+  constexpr std::size_t kApplicationIdAt = 68;
+  constexpr char kRollbackJournal = 1;
+  std::array<char, 100> header{};
+  std::ifstream file(path, std::ios::binary);
+  if (!std::filesystem::exists(path + "-wal") || !file.read(header.data(), header.size())) return {};
+  const std::string_view application(header.data() + kApplicationIdAt, 4);
+  if (application != "GLNC" || header[kWriteVersionAt] != kRollbackJournal) return {};
+  log_warn("{}-wal belongs to the file that this copy replaced; it is kept as {}-wal.replaced", path, path);
+  std::error_code error;
+  std::filesystem::rename(path + "-wal", path + "-wal.replaced", error);
+  if (error) return fail(ErrorCode::fatal, fmt::format("{}-wal: cannot be renamed: {}", path, error.message()));
+  std::filesystem::remove(path + "-shm", error);
+  return sync_folder_of(path);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Database>> Database::open(const std::string& path, Access access) {
@@ -54,6 +76,7 @@ Result<std::unique_ptr<SqliteDatabase>> SqliteDatabase::open(const std::string& 
     return std::unique_ptr<SqliteDatabase>(new SqliteDatabase(std::nullopt, std::move(connection)));
   }
   GLEANER_ASSIGN(LockFile lock, LockFile::acquire(full));
+  GLEANER_TRY(set_aside_foreign_wal(full));
   GLEANER_ASSIGN(auto connection, Connection::open(full, Connection::Mode::write, limits));
   GLEANER_ASSIGN(const SchemaState state, read_schema(*connection, migration_steps()));
   GLEANER_TRY(migrate(*connection, state, migration_steps()));

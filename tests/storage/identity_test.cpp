@@ -147,6 +147,41 @@ TEST_F(Identity, a_backup_is_one_whole_file_and_replaces_nothing) {
   EXPECT_EQ(compare_with_functions(**copy, kRun, 1), "");
 }
 
+// What a crash leaves: the file and its write-ahead log as they are while they are served.
+void copy_as_after_a_crash(const std::string& from, const std::string& to) {
+  for (const char* end : {"", "-wal"}) std::filesystem::copy_file(from + end, to + end);
+}
+
+TEST_F(Identity, a_restored_backup_is_kept_from_the_log_of_the_file_that_it_replaces) {
+  make_run();
+  {
+    const auto database = serve(path_);
+    ASSERT_TRUE(database->backup(folder_ / "copy.db"));
+    for (std::uint32_t version = 2; version <= 9; ++version) {
+      ASSERT_TRUE(database->commit(kRun, record_of(version, 200'000)));
+    }
+    copy_as_after_a_crash(path_, folder_ / "crashed.db");
+  }
+  std::filesystem::rename(folder_ / "copy.db", folder_ / "crashed.db");
+  const auto database = serve(folder_ / "crashed.db");
+  expect_new_lineage(*database);
+  EXPECT_EQ(compare_with_functions(*database, kRun, 1), "");
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "crashed.db-wal.replaced"));
+}
+
+TEST_F(Identity, a_restored_backup_that_crashes_keeps_what_it_did_since) {
+  make_run();
+  ASSERT_TRUE(serve(path_)->backup(folder_ / "copy.db"));
+  {
+    const auto database = serve(folder_ / "copy.db");
+    ASSERT_TRUE(database->commit(kRun, record_of(2)));
+    copy_as_after_a_crash(folder_ / "copy.db", folder_ / "crashed.db");
+  }
+  const auto database = serve(folder_ / "crashed.db");
+  EXPECT_EQ(compare_with_functions(*database, kRun, 2), "");
+  EXPECT_TRUE(database->check());
+}
+
 TEST_F(Identity, inspection_disturbs_nothing_beside_a_running_service) {
   make_run();
   const auto service = serve(path_);
