@@ -45,7 +45,7 @@ std::vector<std::uint32_t> counts_for(std::size_t size) {
 class Kernels : public ::testing::TestWithParam<const KernelTable*> {};
 
 TEST_P(Kernels, SelectEqualsReference) {
-  for (const std::size_t size : {0U, 1U, 2U, 15U, 16U, 17U, 4095U, 4096U, 4097U, 9000U, 70'001U}) {
+  for (const std::size_t size : {0U, 1U, 2U, 15U, 16U, 17U, 4095U, 4096U, 4097U, 9000U, 20'001U}) {
     for (const auto& [name, x] : testing::finite_vectors(size)) {
       for (const std::uint32_t k : counts_for(size)) {
         SCOPED_TRACE(::testing::Message() << name << " size " << size << " k " << k);
@@ -58,6 +58,16 @@ TEST_P(Kernels, SelectEqualsReference) {
       }
     }
   }
+}
+
+// Large enough that the sample behind a selection is larger than its least size.
+TEST_P(Kernels, SelectEqualsReferenceOnALargeInput) {
+  const auto x = testing::normal_vector(700'000, 9);
+  Selection expected;
+  Selection actual;
+  reference().select(x, 7'000, expected);
+  GetParam()->select(x, 7'000, actual);
+  expect_equal(expected, actual);
 }
 
 TEST_P(Kernels, FusedSelectionsEqualReference) {
