@@ -87,15 +87,16 @@ void Session::on(const RunOpened& e) {
 
 void Session::accept(const Held& held) {
   run_->accepted = true;
-  act(Send{Accept{.run = run_->spec.id,
-                  .samples = samples_,
-                  .schema_hash = schema_hash_,
-                  .has_model = held.has_model,
-                  .lineage = held.lineage,
-                  .version = held.version,
-                  .model_hash = held.model_hash,
-                  .pending_plan = held.pending_plan,
-                  .pending_digest = held.pending_digest}});
+  Accept accept{.run = run_->spec.id, .samples = samples_, .schema_hash = schema_hash_};
+  accept.pending_plan = held.pending_plan;
+  accept.pending_digest = held.pending_digest;
+  accept.has_model = held.has_model;
+  if (held.has_model) {
+    accept.lineage = held.lineage;
+    accept.version = held.version;
+    accept.model_hash = held.model_hash;
+  }
+  act(Send{std::move(accept)});
 }
 
 void Session::receive(const Settle& m) {

@@ -9,10 +9,10 @@ namespace gleaner {
 
 namespace asio = boost::asio;
 
-Connection::Connection(std::shared_ptr<Link> link, ConnectionOwner& owner)
+DeviceConnection::DeviceConnection(std::shared_ptr<Link> link, ConnectionOwner& owner)
     : link_(std::move(link)), owner_(owner), since_(owner.clock().now()) {}
 
-asio::awaitable<void> Connection::run() {
+asio::awaitable<void> DeviceConnection::run() {
   const auto self = shared_from_this();
   for (;;) {
     auto frame = co_await link_->read(Sender::device);
@@ -36,7 +36,7 @@ asio::awaitable<void> Connection::run() {
   owner_.closed(self, close_reason_);
 }
 
-asio::awaitable<bool> Connection::receive(const Message& message) {
+asio::awaitable<bool> DeviceConnection::receive(const Message& message) {
   if (const auto* hello = std::get_if<Hello>(&message)) {
     if (greeted) co_return protocol_error("a second hello");
     owner_.greeted(shared_from_this(), *hello);
@@ -63,7 +63,7 @@ asio::awaitable<bool> Connection::receive(const Message& message) {
   co_return *alive_;
 }
 
-asio::awaitable<bool> Connection::receive_update(const Update& update) {
+asio::awaitable<bool> DeviceConnection::receive_update(const Update& update) {
   if (update.plan == ignored_plan_) co_return true;
   if (update.offset == 0) {
     const bool go_on = co_await begin_upload(update);
@@ -79,7 +79,7 @@ asio::awaitable<bool> Connection::receive_update(const Update& update) {
   co_return true;
 }
 
-asio::awaitable<bool> Connection::begin_upload(const Update& update) {
+asio::awaitable<bool> DeviceConnection::begin_upload(const Update& update) {
   drop_upload();
   ignored_plan_ = {};
   const std::uint64_t bytes_max = owner_.payload_bytes_max(update.plan);
@@ -107,7 +107,7 @@ asio::awaitable<bool> Connection::begin_upload(const Update& update) {
   co_return true;
 }
 
-void Connection::finish_upload() {
+void DeviceConnection::finish_upload() {
   Upload upload = std::move(*upload_);
   upload_.reset();
   if (digest_of(upload.bytes) != upload.meta.digest) {
@@ -119,25 +119,25 @@ void Connection::finish_upload() {
   owner_.update(*this, upload.meta, std::make_shared<const Bytes>(std::move(upload.bytes)), transfer);
 }
 
-void Connection::drop_upload() {
+void DeviceConnection::drop_upload() {
   if (!upload_) return;
   owner_.upload_credit().give(upload_->credit);
   upload_.reset();
 }
 
-bool Connection::protocol_error(const std::string& what) {
+bool DeviceConnection::protocol_error(const std::string& what) {
   close_reason_ = "the device broke the protocol: " + what;
   send(Failure{FailureCode::protocol, 10'000, what});
   return false;
 }
 
-void Connection::send(const Message& message) {
+void DeviceConnection::send(const Message& message) {
   if (!*alive_) return;
   const Status queued = link_->send(encode_frame(message));
   if (!queued) close(queued.error().message());
 }
 
-void Connection::send_plan(const Plan& plan, std::shared_ptr<const Bytes> sync) {
+void DeviceConnection::send_plan(const Plan& plan, std::shared_ptr<const Bytes> sync) {
   Plan first = plan;
   first.sync_bytes = sync ? sync->size() : 0;
   if (first.sync_bytes <= kChunkBytesMax) {
@@ -149,8 +149,8 @@ void Connection::send_plan(const Plan& plan, std::shared_ptr<const Bytes> sync) 
   (void)owner_.tasks().spawn("sync", std::move(task));
 }
 
-asio::awaitable<void> Connection::send_sync(std::shared_ptr<Connection> self, Plan plan,
-                                            std::shared_ptr<const Bytes> sync) {
+asio::awaitable<void> DeviceConnection::send_sync(std::shared_ptr<DeviceConnection> self, Plan plan,
+                                                  std::shared_ptr<const Bytes> sync) {
   // Many devices may want a whole model at once: each holds at most one chunk, and the chunks together are bounded.
   auto& credit = self->owner_.sync_credit();
   const auto alive = self->alive_;
@@ -176,7 +176,7 @@ asio::awaitable<void> Connection::send_sync(std::shared_ptr<Connection> self, Pl
   }
 }
 
-void Connection::close(const std::string& reason) {
+void DeviceConnection::close(const std::string& reason) {
   if (close_reason_.empty()) close_reason_ = reason;
   link_->close(reason);
 }

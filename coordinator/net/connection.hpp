@@ -17,31 +17,31 @@
 
 namespace gleaner {
 
-class Connection;
+class DeviceConnection;
 
 // What a connection needs of the server around it.
 class ConnectionOwner {
  public:
   virtual ~ConnectionOwner() = default;
-  virtual void greeted(const std::shared_ptr<Connection>& connection,
+  virtual void greeted(const std::shared_ptr<DeviceConnection>& connection,
                        const Hello& hello) = 0;  // answer and register it
-  virtual void accepted(Connection& connection, const Accept& accept) = 0;
-  virtual void declined(Connection& connection, const Decline& decline) = 0;
+  virtual void accepted(DeviceConnection& connection, const Accept& accept) = 0;
+  virtual void declined(DeviceConnection& connection, const Decline& decline) = 0;
   virtual std::uint64_t payload_bytes_max(PlanId plan) = 0;  // 0: the plan is not open
-  virtual void update(Connection& connection, const Update& meta, std::shared_ptr<const Bytes> payload,
+  virtual void update(DeviceConnection& connection, const Update& meta, std::shared_ptr<const Bytes> payload,
                       Duration transfer) = 0;
-  virtual void refused(Connection& connection, PlanId plan, RefusalCode code, const std::string& detail) = 0;
-  virtual void skip(Connection& connection, const Skip& skip) = 0;
-  virtual void closed(const std::shared_ptr<Connection>& connection, const std::string& reason) = 0;
+  virtual void refused(DeviceConnection& connection, PlanId plan, RefusalCode code, const std::string& detail) = 0;
+  virtual void skip(DeviceConnection& connection, const Skip& skip) = 0;
+  virtual void closed(const std::shared_ptr<DeviceConnection>& connection, const std::string& reason) = 0;
   virtual TaskGroup& tasks() = 0;
   virtual Credit& upload_credit() = 0;
   virtual Credit& sync_credit() = 0;
   virtual const Clock& clock() = 0;
 };
 
-class Connection : public std::enable_shared_from_this<Connection> {
+class DeviceConnection : public std::enable_shared_from_this<DeviceConnection> {
  public:
-  Connection(std::shared_ptr<Link> link, ConnectionOwner& owner);
+  DeviceConnection(std::shared_ptr<Link> link, ConnectionOwner& owner);
 
   boost::asio::awaitable<void> run();  // until the connection ends
   void send(const Message& message);
@@ -74,7 +74,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void finish_upload();
   void drop_upload();
   bool protocol_error(const std::string& what);
-  static boost::asio::awaitable<void> send_sync(std::shared_ptr<Connection> self, Plan plan,
+  static boost::asio::awaitable<void> send_sync(std::shared_ptr<DeviceConnection> self, Plan plan,
                                                 std::shared_ptr<const Bytes> sync);
 
   std::shared_ptr<Link> link_;

@@ -106,7 +106,7 @@ asio::awaitable<void> Server::serve(asio::ip::tcp::socket socket) {
     (*link)->close("only devices connect here");
   } else {
     trouble_.forget(host);
-    auto connection = std::make_shared<Connection>(std::move(*link), *this);
+    auto connection = std::make_shared<DeviceConnection>(std::move(*link), *this);
     open_.insert(connection);
     co_await connection->run();
   }
@@ -129,14 +129,14 @@ asio::awaitable<void> Server::check_certificates() {
   }
 }
 
-void Server::turn_away(const std::shared_ptr<Connection>& connection, FailureCode code, Duration retry_after,
+void Server::turn_away(const std::shared_ptr<DeviceConnection>& connection, FailureCode code, Duration retry_after,
                        const std::string& text) {
   const auto retry_ms = std::chrono::duration_cast<std::chrono::milliseconds>(retry_after).count();
   connection->send(Failure{code, static_cast<std::uint32_t>(retry_ms), text});
   connection->close(text);
 }
 
-bool Server::admit(const std::shared_ptr<Connection>& connection, const Hello& hello, Member& member) {
+bool Server::admit(const std::shared_ptr<DeviceConnection>& connection, const Hello& hello, Member& member) {
   const auto& peer = connection->peer();
   if (hello.version_max < kProtocolVersionMin || hello.version_min > kProtocolVersion) {
     turn_away(connection, FailureCode::version_mismatch, std::chrono::minutes(10),
@@ -171,7 +171,7 @@ bool Server::admit(const std::shared_ptr<Connection>& connection, const Hello& h
   return true;
 }
 
-void Server::greeted(const std::shared_ptr<Connection>& connection, const Hello& hello) {
+void Server::greeted(const std::shared_ptr<DeviceConnection>& connection, const Hello& hello) {
   const DeviceName name = connection->device();
   auto& member = members_[name];
   if (!admit(connection, hello, member)) return;
@@ -205,7 +205,7 @@ void Server::offer_active_run() {
   send_to_all(Offer{run->settings().spec, run->lineage()});
 }
 
-void Server::accepted(Connection& connection, const Accept& accept) {
+void Server::accepted(DeviceConnection& connection, const Accept& accept) {
   RunEngine* run = hooks_.active_run();
   if (run == nullptr || run->settings().spec.id != accept.run) return;  // of a run that just ended
   if (accept.schema_hash != run->settings().spec.schema_hash || accept.samples > kSamplesMax) {
@@ -218,7 +218,7 @@ void Server::accepted(Connection& connection, const Accept& accept) {
   run->device_accepted(connection.device(), accept);
 }
 
-void Server::declined(Connection& connection, const Decline& decline) {
+void Server::declined(DeviceConnection& connection, const Decline& decline) {
   if (!trouble_.note("decline " + connection.device().value, decline.reason)) return;
   log_warn("device {} does not take part in run {}: {}", connection.device().value, to_hex(decline.run.value),
            decline.reason);
@@ -229,7 +229,7 @@ std::uint64_t Server::payload_bytes_max(PlanId plan) {
   return run == nullptr ? 0 : std::min(run->payload_bytes_max_of(plan), config_.payload_bytes_per_device_max);
 }
 
-void Server::update(Connection& connection, const Update& meta, std::shared_ptr<const Bytes> payload,
+void Server::update(DeviceConnection& connection, const Update& meta, std::shared_ptr<const Bytes> payload,
                     Duration transfer) {
   if (RunEngine* run = hooks_.active_run()) {
     run->update_arrived(connection.device(), meta, std::move(payload), transfer);
@@ -238,21 +238,21 @@ void Server::update(Connection& connection, const Update& meta, std::shared_ptr<
   }
 }
 
-void Server::refused(Connection& connection, PlanId plan, RefusalCode code, const std::string& detail) {
+void Server::refused(DeviceConnection& connection, PlanId plan, RefusalCode code, const std::string& detail) {
   if (RunEngine* run = hooks_.active_run()) run->update_refused(connection.device(), plan, code, detail);
 }
 
-void Server::skip(Connection& connection, const Skip& skip) {
+void Server::skip(DeviceConnection& connection, const Skip& skip) {
   if (RunEngine* run = hooks_.active_run()) run->skip_arrived(connection.device(), skip);
 }
 
-void Server::take_counters(const Connection& connection) {
+void Server::take_counters(const DeviceConnection& connection) {
   const auto counters = connection.counters();
   closed_bytes_.up_bytes += counters.bytes_in;
   closed_bytes_.down_bytes += counters.bytes_out;
 }
 
-void Server::closed(const std::shared_ptr<Connection>& connection, const std::string& reason) {
+void Server::closed(const std::shared_ptr<DeviceConnection>& connection, const std::string& reason) {
   take_counters(*connection);
   open_.erase(connection);
   const DeviceName name = connection->device();

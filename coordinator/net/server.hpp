@@ -67,15 +67,15 @@ class Server final : public Outbox, public ConnectionOwner {
   SocketBytes socket_bytes() const override;
 
   // ConnectionOwner.
-  void greeted(const std::shared_ptr<Connection>& connection, const Hello& hello) override;
-  void accepted(Connection& connection, const Accept& accept) override;
-  void declined(Connection& connection, const Decline& decline) override;
+  void greeted(const std::shared_ptr<DeviceConnection>& connection, const Hello& hello) override;
+  void accepted(DeviceConnection& connection, const Accept& accept) override;
+  void declined(DeviceConnection& connection, const Decline& decline) override;
   std::uint64_t payload_bytes_max(PlanId plan) override;
-  void update(Connection& connection, const Update& meta, std::shared_ptr<const Bytes> payload,
+  void update(DeviceConnection& connection, const Update& meta, std::shared_ptr<const Bytes> payload,
               Duration transfer) override;
-  void refused(Connection& connection, PlanId plan, RefusalCode code, const std::string& detail) override;
-  void skip(Connection& connection, const Skip& skip) override;
-  void closed(const std::shared_ptr<Connection>& connection, const std::string& reason) override;
+  void refused(DeviceConnection& connection, PlanId plan, RefusalCode code, const std::string& detail) override;
+  void skip(DeviceConnection& connection, const Skip& skip) override;
+  void closed(const std::shared_ptr<DeviceConnection>& connection, const std::string& reason) override;
   TaskGroup& tasks() override { return tasks_; }
   Credit& upload_credit() override { return upload_credit_; }
   Credit& sync_credit() override { return sync_credit_; }
@@ -83,8 +83,8 @@ class Server final : public Outbox, public ConnectionOwner {
 
  private:
   struct Member {
-    std::shared_ptr<Connection> connection;  // null: gone
-    std::deque<Instant> arrivals;            // of the last minutes
+    std::shared_ptr<DeviceConnection> connection;  // null: gone
+    std::deque<Instant> arrivals;                  // of the last minutes
     Instant quarantined_until;
     std::uint32_t samples = 0;
     Instant first_seen;
@@ -93,9 +93,9 @@ class Server final : public Outbox, public ConnectionOwner {
   boost::asio::awaitable<void> accept_all();
   boost::asio::awaitable<void> serve(boost::asio::ip::tcp::socket socket);
   boost::asio::awaitable<void> check_certificates();
-  void take_counters(const Connection& connection);
-  bool admit(const std::shared_ptr<Connection>& connection, const Hello& hello, Member& member);
-  void turn_away(const std::shared_ptr<Connection>& connection, FailureCode code, Duration retry_after,
+  void take_counters(const DeviceConnection& connection);
+  bool admit(const std::shared_ptr<DeviceConnection>& connection, const Hello& hello, Member& member);
+  void turn_away(const std::shared_ptr<DeviceConnection>& connection, FailureCode code, Duration retry_after,
                  const std::string& text);
 
   boost::asio::io_context& io_;
@@ -110,7 +110,7 @@ class Server final : public Outbox, public ConnectionOwner {
   TaskGroup tasks_;
   std::unique_ptr<Acceptor> acceptor_;
   std::map<DeviceName, Member> members_;
-  std::set<std::shared_ptr<Connection>> open_;
+  std::set<std::shared_ptr<DeviceConnection>> open_;
   std::size_t open_connections_ = 0;
   SocketBytes closed_bytes_;
   ChangeLog trouble_;

@@ -4,6 +4,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
@@ -154,9 +155,16 @@ class Service {
     if (admin_) admin_->stop();
     timers_.clear();
     signals_.cancel();
-    // What is queued for the connections still goes out; then the loop has nothing left.
-    last_.expires_after(std::chrono::milliseconds(500));
-    last_.async_wait([this](const boost::system::error_code&) { io_.stop(); });
+    // Links say goodbye and end, and with them the loop; the timer is for those that do not.
+    last_.expires_after(std::chrono::seconds(4));
+    last_.async_wait([this](const boost::system::error_code& ec) {
+      if (!ec) io_.stop();
+    });
+    wait_for_tasks();
+  }
+
+  void wait_for_tasks() {
+    asio::co_spawn(io_, server_.tasks().wait(), [this](const std::exception_ptr&) { last_.cancel(); });
   }
 
   void die(const Error& error) {
