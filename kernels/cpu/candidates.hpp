@@ -67,23 +67,35 @@ class Candidates {
     }
   }
 
-  // Written always, counted when kept: no branch to mispredict. In place over the own arrays too.
-  void keep(std::uint32_t index, Bits magnitude) {
-    indices_[count_] = index;
-    magnitudes_[count_] = magnitude;
-    count_ += static_cast<std::size_t>(magnitude > bound_);
-    ties_[tie_count_] = index;
-    tie_count_ += static_cast<std::size_t>(magnitude == bound_ && tie_count_ < k_);
+  // Keeps n entries; entry(j) is the index and magnitude of the j-th. Written always, counted when kept: no branch to
+  // mispredict. The counts are locals, or every entry would wait for the store of the one before.
+  template <class Entry>
+  void keep(std::size_t n, Entry entry) {
+    std::uint32_t* const indices = indices_.get();
+    Bits* const magnitudes = magnitudes_.get();
+    std::uint32_t* const ties = ties_.get();
+    const Bits bound = bound_;
+    const std::size_t k = k_;
+    std::size_t count = count_;
+    std::size_t tie_count = tie_count_;
+    for (std::size_t j = 0; j < n; ++j) {
+      const auto [index, magnitude] = entry(j);
+      indices[count] = index;
+      magnitudes[count] = magnitude;
+      count += static_cast<std::size_t>(magnitude > bound);
+      ties[tie_count] = index;
+      tie_count += static_cast<std::size_t>(magnitude == bound) & static_cast<std::size_t>(tie_count < k);
+    }
+    count_ = count;
+    tie_count_ = tie_count;
+    // k ties are enough: from now on only larger magnitudes are looked at.
+    test_ = bound + static_cast<Bits>(tie_count == k);
   }
 
   template <class T>
   void collect(const T* x, std::size_t n, std::size_t first) {
     if (count_ + n > capacity_) raise_bound();
-    for (std::size_t j = 0; j < n; ++j) {
-      keep(static_cast<std::uint32_t>(first + j), magnitude_bits(x[j]));
-    }
-    // k ties are enough: from now on only larger magnitudes are looked at.
-    if (tie_count_ == k_) test_ = bound_ + 1;
+    keep(n, [&](std::size_t j) { return std::pair(static_cast<std::uint32_t>(first + j), magnitude_bits(x[j])); });
   }
 
   // Moves the bound to the k-th magnitude of the candidates (there are at least k).
@@ -93,8 +105,7 @@ class Candidates {
     bound_ = order[k_ - 1];
     const std::size_t before = std::exchange(count_, 0);
     tie_count_ = 0;
-    for (std::size_t j = 0; j < before; ++j) keep(indices_[j], magnitudes_[j]);
-    test_ = bound_ + (tie_count_ == k_ ? 1 : 0);
+    keep(before, [&](std::size_t j) { return std::pair(indices_[j], magnitudes_[j]); });
   }
 
   std::size_t k_;

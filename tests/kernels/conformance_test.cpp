@@ -36,8 +36,7 @@ Selection used() {
 
 std::vector<std::uint32_t> counts_for(std::size_t size) {
   const auto d = static_cast<std::uint32_t>(size);
-  std::vector<std::uint32_t> counts = {0,      1,     2,          17, d / 1000, d / 100,
-                                       d / 10, d / 2, d - d / 10, d,  d + 1,    0xffffffffU};
+  std::vector<std::uint32_t> counts = {0, 1, 17, d / 100, d / 10, d / 2, d, d + 1, 0xffffffffU};
   if (d > 0) counts.push_back(d - 1);
   return counts;
 }
@@ -45,7 +44,7 @@ std::vector<std::uint32_t> counts_for(std::size_t size) {
 class Kernels : public ::testing::TestWithParam<const KernelTable*> {};
 
 TEST_P(Kernels, SelectEqualsReference) {
-  for (const std::size_t size : {0U, 1U, 2U, 15U, 16U, 17U, 4095U, 4096U, 4097U, 9000U, 20'001U}) {
+  for (const std::size_t size : {0U, 1U, 2U, 15U, 16U, 17U, 4095U, 4097U, 12'001U}) {
     for (const auto& [name, x] : testing::finite_vectors(size)) {
       for (const std::uint32_t k : counts_for(size)) {
         SCOPED_TRACE(::testing::Message() << name << " size " << size << " k " << k);
@@ -71,7 +70,7 @@ TEST_P(Kernels, SelectEqualsReferenceOnALargeInput) {
 }
 
 TEST_P(Kernels, FusedSelectionsEqualReference) {
-  for (const std::size_t size : {0U, 5U, 4097U, 20'003U}) {
+  for (const std::size_t size : {0U, 5U, 4097U, 9'003U}) {
     for (const auto& [name, x] : testing::finite_vectors(size)) {
       if (name == "largest" || name == "huge") continue;  // their sums overflow: see FirstNonFinite
       const std::vector<float> memory = testing::normal_vector(size, 3);
@@ -139,7 +138,7 @@ TEST_P(Kernels, SumsThatOverflowAreNonFinite) {
 }
 
 TEST_P(Kernels, SelectIntegersEqualsReference) {
-  for (const std::size_t size : {0U, 1U, 100U, 4097U, 30'000U}) {
+  for (const std::size_t size : {0U, 1U, 100U, 4097U, 10'000U}) {
     for (const auto& [name, x] : testing::finite_vectors(size)) {
       std::vector<std::int64_t> integers(size);
       for (std::size_t i = 0; i < size; ++i) {
