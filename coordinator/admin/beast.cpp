@@ -1,0 +1,2 @@
+// Beast is compiled once, here; everything else includes declarations only.
+#include <boost/beast/src.hpp>

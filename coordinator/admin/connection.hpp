@@ -1,0 +1,30 @@
+#pragma once
+// One HTTP connection: reads requests, has them answered, writes replies, within the limits. For server.cpp.
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <functional>
+#include <string>
+
+#include "coordinator/admin/api.hpp"
+#include "coordinator/admin/server.hpp"
+
+namespace gleaner::admin {
+
+// How requests at one listener are answered, and which of them are taken.
+struct Door {
+  boost::asio::awaitable<Reply> (*answer)(Call) = nullptr;
+  std::uint32_t body_bytes_max = 0;
+};
+
+boost::asio::awaitable<Reply> answer_anybody(Call call);
+
+// backend() is null once the server was stopped. Ends when the peer closes, is too slow or sends what is no HTTP.
+boost::asio::awaitable<void> serve(boost::asio::local::stream_protocol::socket socket, Door door, AdminLimits limits,
+                                   std::function<AdminBackend*()> backend);
+boost::asio::awaitable<void> serve(boost::asio::ip::tcp::socket socket, Door door, AdminLimits limits,
+                                   std::function<AdminBackend*()> backend);
+
+}  // namespace gleaner::admin
