@@ -250,6 +250,10 @@ void Server::take_counters(const DeviceConnection& connection) {
   const auto counters = connection.counters();
   closed_bytes_.up_bytes += counters.bytes_in;
   closed_bytes_.down_bytes += counters.bytes_out;
+  if (!connection.greeted) return;
+  auto& member = members_[connection.device()].closed_counters;
+  member.bytes_in += counters.bytes_in;
+  member.bytes_out += counters.bytes_out;
 }
 
 void Server::closed(const std::shared_ptr<DeviceConnection>& connection, const std::string& reason) {
@@ -321,11 +325,14 @@ std::map<DeviceName, ConnectedDevice> Server::connected() const {
     view.flaps = static_cast<std::uint32_t>(member.arrivals.empty() ? 0 : member.arrivals.size() - 1);
     view.quarantined = member.quarantined_until > now;
     view.samples = member.samples;
+    view.counters = member.closed_counters;
     if (!member.connection) continue;
     view.address = member.connection->address();
     view.serial = member.connection->peer().serial;
     view.since = member.connection->since();
-    view.counters = member.connection->counters();
+    const auto counters = member.connection->counters();
+    view.counters.bytes_in += counters.bytes_in;
+    view.counters.bytes_out += counters.bytes_out;
   }
   return all;
 }

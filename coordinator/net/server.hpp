@@ -87,7 +87,7 @@ class Server final : public Outbox, public ConnectionOwner {
     std::deque<Instant> arrivals;                  // of the last minutes
     Instant quarantined_until;
     std::uint32_t samples = 0;
-    Instant first_seen;
+    LinkCounters closed_counters;  // of connections that are gone
   };
 
   boost::asio::awaitable<void> accept_all();

@@ -1,0 +1,100 @@
+#include "cli/command.hpp"
+
+#include <fmt/format.h>
+
+#include <boost/json.hpp>
+#include <filesystem>
+
+#include "coordinator/admin/codes.hpp"
+#include "coordinator/config.hpp"
+
+namespace gleaner::cli {
+namespace {
+
+constexpr std::string_view kAbout = "Runs, devices and certificates of a Gleaner coordinator.";
+constexpr std::string_view kFooter =
+    "Exit codes: 0 done, 1 failed, 2 wrong command line or file, 3 no coordinator answers, 4 not found or in conflict.";
+
+void add_common_options(CLI::App& app, Invocation& invocation) {
+  CommonOptions& common = invocation.common;
+  app.add_flag("--json", common.json, "Print JSON, as the coordinator sent it");
+  app.add_option("--socket", common.socket, "The coordinator's Unix socket")->type_name("PATH");
+  app.add_option("--config", common.config, "The coordinator's file, which names its socket")->type_name("FILE");
+}
+
+int report_usage(Console& console, const CLI::App& app, const CLI::ParseError& error) {
+  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success))
+    return app.exit(error, console.out, console.err);
+  console.err << "gleaner: " << error.what() << "\n(gleaner --help lists the commands, gleaner COMMAND --help its "
+              << "options)\n";
+  return kUsage;
+}
+
+}  // namespace
+
+int exit_code_of(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::bad_input: return kUsage;
+    case ErrorCode::conflict:
+    case ErrorCode::not_found: return kConflict;
+    default: return kFailure;
+  }
+}
+
+int run(std::vector<std::string> args, Console& console) {
+  CLI::App app{std::string(kAbout), "gleaner"};
+  Invocation invocation;
+  app.fallthrough();
+  app.require_subcommand(1);
+  app.footer(std::string(kFooter));
+  add_common_options(app, invocation);
+  for (const CommandGroup& group : command_groups()) group.add(app, invocation);
+  std::reverse(args.begin(), args.end());  // CLI11 takes them from the back
+  try {
+    app.parse(std::move(args));
+  } catch (const CLI::ParseError& error) {
+    return report_usage(console, app, error);
+  }
+  const int code = invocation.action ? invocation.action(console) : static_cast<int>(kUsage);
+  console.out.flush();
+  if (console.out) return code;
+  console.err << "gleaner: the output could not be written\n";
+  return kFailure;
+}
+
+int report(Console& console, const CommonOptions& common, const Error& error, ExitCode code) {
+  if (common.json) {
+    const boost::json::object object = {{"code", admin::row_of(error.code()).name}, {"message", error.message()}};
+    console.out << boost::json::serialize(object) << "\n";
+  }
+  console.err << "gleaner: " << error.message() << "\n";
+  return code;
+}
+
+int report(Console& console, const CommonOptions& common, const Error& error) {
+  return report(console, common, error, static_cast<ExitCode>(exit_code_of(error.code())));
+}
+
+Result<std::string> find_socket(const CommonOptions& common) {
+  if (!common.socket.empty()) return common.socket;
+  if (common.config.empty()) return absolute("gleaner.sock");
+  GLEANER_ASSIGN(const CoordinatorConfig config, load_coordinator_config(common.config));
+  return config.admin_socket;
+}
+
+int with_coordinator(Console& console, const CommonOptions& common, const std::function<Status(AdminClient&)>& use) {
+  const auto socket = find_socket(common);
+  if (!socket) return report(console, common, socket.error());
+  auto client = AdminClient::connect(*socket);
+  if (!client) return report(console, common, client.error(), kUnreachable);
+  const Status done = use(*client);
+  return done ? static_cast<int>(kOk) : report(console, common, done.error());
+}
+
+std::string absolute(const std::string& path) {
+  std::error_code error;
+  const auto full = std::filesystem::absolute(path, error);
+  return error ? path : full.lexically_normal().string();
+}
+
+}  // namespace gleaner::cli
