@@ -84,7 +84,7 @@ struct Settle {
 enum class SyncKind : std::uint8_t {
   none = 0,      // it holds the base
   seeded = 1,    // version 0: made from the run's seed
-  patches = 2,   // versions from+1 .. base, subtracted in order: u32 payload bytes, f32 clip (bound of |u|), payload, each
+  patches = 2,   // versions from+1 .. base, subtracted in order: u32 payload bytes, f32 clip (>= |u|), payload, each
   absolute = 3,  // newest f32 values of every coordinate changed since `from`: a payload of f32 values to be assigned
   snapshot = 4,  // the whole model: dimension f32 values
 };
