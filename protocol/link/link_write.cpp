@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
 #include "common/log.hpp"
@@ -88,7 +89,6 @@ void Link::start_writer() {
   writer_runs_ = true;
   auto self = shared_from_this();
   asio::co_spawn(socket_.get_executor(), write_loop(), [self](const std::exception_ptr& error) {
-    self->writer_runs_ = false;
     if (!error) return;
     log_error("{}: the writer failed: {}", self->address_, what_of(error));
     self->abort(Error(ErrorCode::retry, self->address_ + ": out of memory while writing"));
@@ -97,6 +97,7 @@ void Link::start_writer() {
 
 asio::awaitable<void> Link::write_loop() {
   Bytes stage;
+  co_await asio::post(asio::use_awaitable);  // what the same handler sends next shall share the record
   while (phase_ != Phase::closed && !queue_.empty()) {
     const ByteView slice = next_slice(stage);
     write_deadline_ = Clock::now() + limits_.write_timeout;
