@@ -26,6 +26,11 @@ DeviceRun::DeviceRun(const RunSpec& spec, Lineage lineage, Needs needs, const Mo
   upload_grouping_ = spec.per_tensor ? tensors_ : Grouping{{spec.dimension}};
 }
 
+MemoryKind memory_kind_of(const RunSpec& spec, const UploadRule& rule) {
+  const bool nothing_left = spec.compressor == "dense" && spec.value_format_up == "f32" && spec.upload_rule == "always";
+  return nothing_left ? MemoryKind::none : rule.memory();
+}
+
 Result<std::unique_ptr<DeviceRun>> DeviceRun::open(const RunSpec& spec, Lineage lineage, Needs needs) {
   const DatasetShape& shape = *needs.samples;
   GLEANER_ASSIGN(const auto model, model_spec(spec.model, shape, {.hidden = spec.hidden_units}));
@@ -46,11 +51,7 @@ Result<std::unique_ptr<DeviceRun>> DeviceRun::open(const RunSpec& spec, Lineage 
   GLEANER_ASSIGN(run->compressor_, make_compressor(spec.compressor, {.per_tensor = spec.per_tensor}, run->tensors_,
                                                    *run->needs_.kernels));
   GLEANER_ASSIGN(run->value_format_, parse_value_format(spec.value_format_up));
-  // A dense update leaves nothing behind, so there is nothing to remember.
-  run->memory_kind_ = spec.compressor == "dense" && run->rule_->memory() == MemoryKind::residual &&
-                              spec.value_format_up == "f32" && spec.upload_rule == "always"
-                          ? MemoryKind::none
-                          : run->rule_->memory();
+  run->memory_kind_ = memory_kind_of(spec, *run->rule_);
   GLEANER_TRY(run->load());
   return run;
 }

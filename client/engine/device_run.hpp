@@ -37,6 +37,9 @@ struct DeviceState {
 Bytes to_bytes(const DeviceState& state, RunId run);
 Result<DeviceState> device_state_from(ByteView bytes, RunId run, MemoryKind memory, std::uint32_t dimension);
 
+// What a device keeps for such a run: a dense f32 update that is always sent leaves nothing to remember.
+MemoryKind memory_kind_of(const RunSpec& spec, const UploadRule& rule);
+
 class DeviceRun {
  public:
   struct Needs {

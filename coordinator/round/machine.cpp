@@ -142,7 +142,7 @@ void Machine::send_plan(const DeviceName& name, Device& device, const PlanRow& r
   if (deadline_ && row.round == round_)
     send.deadline = std::max(*deadline_ - now_, Duration(std::chrono::milliseconds(1)));
   send.settled_plan = device.to_settle;
-  send.settled_outcome = device.settle_outcome;
+  send.settled_outcome = device.to_settle.value == 0 ? Outcome::unknown : device.settle_outcome;
   send.has_model = device.has_model;
   send.holds = device.holds;
   act(std::move(send));

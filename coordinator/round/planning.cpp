@@ -81,7 +81,11 @@ void Machine::try_start_round() {
   }
   RoundPlan plan;
   if (!eligible.empty()) {
-    auto planned = planner_.plan(settings_.planning, round_ + 1, std::move(eligible));
+    // Late updates that wait count for the round that they enter.
+    PlannerSettings planning = settings_.planning;
+    const auto late = static_cast<std::uint32_t>(deferred);
+    planning.min_devices = planning.min_devices > late + 1 ? planning.min_devices - late : 1;
+    auto planned = planner_.plan(planning, round_ + 1, std::move(eligible));
     if (!planned) {
       if (planned.error().message() != waiting_for_) act(Note{planned.error().message(), true});
       waiting_for_ = planned.error().message();
