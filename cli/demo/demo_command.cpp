@@ -22,6 +22,7 @@ struct DemoOptions {
   std::uint32_t clients = 8;
   std::uint64_t seed = 1;
   std::string recipe = "gsasg";
+  std::string rule;  // empty: the recipe's
   std::string model = "mlp";
   std::string data;
   std::string directory;
@@ -180,6 +181,7 @@ Status demonstrate(Console& console, const DemoOptions& options) {
                       .rounds = options.rounds,
                       .clients = options.clients,
                       .seed = options.seed};
+  spec.rule = options.rule;
   if (options.learning_rate > 0) spec.learning_rate = options.learning_rate;
   console.out
       << fmt::format(
@@ -191,6 +193,7 @@ Status demonstrate(Console& console, const DemoOptions& options) {
   std::optional<DemoResult> dense;
   if (options.compare) {
     spec.recipe = "fedavg";
+    spec.rule.clear();
     spec.directory = directory + "/fedavg-compare";
     GLEANER_ASSIGN(dense, run_federation(console, spec));
   }
@@ -214,6 +217,7 @@ void add_demo_command(CLI::App& root, Invocation& invocation) {
   demo->add_option("--clients", options->clients, "Client processes")->check(CLI::Range(1, 256))->capture_default_str();
   demo->add_option("--seed", options->seed, "Of everything that is drawn")->capture_default_str();
   demo->add_option("--recipe", options->recipe, "gsasg, topk or fedavg")->capture_default_str();
+  demo->add_option("--rule", options->rule, "Upload rule instead of the recipe's: always, residual, lasg-wk2, clag");
   demo->add_option("--model", options->model, "softmax, mlp or lenet")->capture_default_str();
   demo->add_option("--data", options->data, "Directory with Fashion-MNIST's IDX files");
   demo->add_option("--directory", options->directory, "Where everything goes; made, must not be there");

@@ -53,9 +53,10 @@ Status Federation::write_files() {
       fmt::format("[run]\nname = \"{}\"\nrecipe = \"{}\"\nrounds = {}\nseed = {}\nreproducible = true\n\n[model]\nname "
                   "= \"{}\"\n\n"
                   "[data]\nname = \"fashion-mnist\"\nevaluation = \"{}\"\n\n[training]\nlearning_rate = {}\n\n"
-                  "[cohort]\nsize = {}\nmin_devices = {}\n",
+                  "[cohort]\nsize = {}\nmin_devices = {}\n{}",
                   spec_.name, spec_.recipe, spec_.rounds, spec_.seed, spec_.model, spec_.data, spec_.learning_rate,
-                  spec_.clients, spec_.clients));
+                  spec_.clients, spec_.clients,
+                  spec_.rule.empty() ? "" : fmt::format("\n[upload]\nrule = \"{}\"\n", spec_.rule)));
 }
 
 Status Federation::start_coordinator() {

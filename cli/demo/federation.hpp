@@ -13,6 +13,7 @@ struct FederationSpec {
   std::string directory;      // everything lies here
   std::string name = "demo";  // of the run
   std::string recipe = "gsasg";
+  std::string rule;  // of upload; empty: the recipe's
   std::string model = "mlp";
   std::string data;  // directory with IDX files
   std::uint32_t rounds = 60;

@@ -44,9 +44,9 @@ void RunEngine::perform(const round::Fold& action) {
   needs_.executors.compute(
       [this, self = shared_from_this(), model = model_, bytes, action, clip = settings_.spec.clip_exponent] {
         const PayloadLimits limits{.entries_max = action.entries_max, .clip = Grid{.clip_exponent = clip}.clip()};
-        auto update = decode_payload(*bytes, model->upload_grouping(), limits);
-        std::optional<Refusal> refusal;
         PayloadBytes split;
+        auto update = decode_payload(*bytes, model->upload_grouping(), limits, &split);
+        std::optional<Refusal> refusal;
         if (update) {
           model->accumulator().fold(*update, action.weight);
         } else {

@@ -106,10 +106,11 @@ class Machine {
   void on(const PlansStored& e);
   void try_start_round();
   void wait_for_devices(std::size_t ready);
+  void wait_because(const std::string& reason);
   void lapse_overdue_plans();
   std::vector<DeviceProfile> eligible_devices() const;
   bool enough_devices(std::size_t eligible) const;
-  Grid grid_for_round() const;
+  Result<Grid> grid_for_round() const;
   void open_round();
   std::uint32_t answers_wanted_of(std::size_t planned) const;
   // answers.cpp

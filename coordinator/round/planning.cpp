@@ -33,13 +33,15 @@ std::uint32_t Machine::answers_wanted_of(std::size_t planned) const {
   return std::clamp<std::uint32_t>(wanted, 1, std::max<std::uint32_t>(all, 1));
 }
 
-Grid Machine::grid_for_round() const {
+Result<Grid> Machine::grid_for_round() const {
   // Everybody whose update could still be folded: each device has at most one open plan.
   std::uint64_t weight = 0;
-  for (const auto& [name, device] : devices_) weight += device.samples;
-  auto grid = make_grid(settings_.spec.clip_exponent, std::max<std::uint64_t>(weight, 1));
-  GLEANER_CHECK(grid.has_value());  // clip and sample counts are bounded where they enter
-  return *grid;
+  for (const auto& [name, device] : devices_) {
+    // A device that states another sample count later is still answered for what its plan says.
+    const auto plan = plans_.find(device.open_plan);
+    weight += std::max(device.samples, plan == plans_.end() ? 0U : plan->second.row.samples);
+  }
+  return make_grid(settings_.spec.clip_exponent, std::max<std::uint64_t>(weight, 1));
 }
 
 void Machine::wait_for_devices(std::size_t ready) {
@@ -51,6 +53,12 @@ void Machine::wait_for_devices(std::size_t ready) {
   waiting_for_ = std::move(text);
   if (!plans_.empty() && settings_.planning.deadline > Duration{})
     act(StartTimer{Timer::planning_retry, settings_.planning.deadline});
+}
+
+void Machine::wait_because(const std::string& reason) {
+  if (reason != waiting_for_) act(Note{reason, true});
+  waiting_for_ = reason;
+  act(StartTimer{Timer::planning_retry, std::chrono::seconds(5)});
 }
 
 void Machine::lapse_overdue_plans() {
@@ -79,6 +87,8 @@ void Machine::try_start_round() {
     if (!to_settle) return wait_for_devices(eligible.size());
     eligible.clear();
   }
+  const auto grid = grid_for_round();
+  if (!grid) return wait_because(grid.error().message());
   RoundPlan plan;
   if (!eligible.empty()) {
     // Late updates that wait count for the round that they enter.
@@ -86,12 +96,7 @@ void Machine::try_start_round() {
     const auto late = static_cast<std::uint32_t>(deferred);
     planning.min_devices = planning.min_devices > late + 1 ? planning.min_devices - late : 1;
     auto planned = planner_.plan(planning, round_ + 1, std::move(eligible));
-    if (!planned) {
-      if (planned.error().message() != waiting_for_) act(Note{planned.error().message(), true});
-      waiting_for_ = planned.error().message();
-      act(StartTimer{Timer::planning_retry, std::chrono::seconds(5)});
-      return;
-    }
+    if (!planned) return wait_because(planned.error().message());
     plan = std::move(*planned);
   }
   waiting_for_.clear();
@@ -99,7 +104,6 @@ void Machine::try_start_round() {
   answers_wanted_ = plan.devices.empty() ? 0 : plan.answers_wanted;
   deadline_length_ = plan.deadline;
 
-  const Grid grid = grid_for_round();
   const float threshold = rule_.next_threshold(history_, settings_.spec.learning_rate);
   StorePlans store;
   std::uint64_t planned_weight = 0;
@@ -112,8 +116,8 @@ void Machine::try_start_round() {
                 .entries_max = chosen.entries_max,
                 .steps_max = chosen.steps_max,
                 .threshold = threshold,
-                .clip_exponent = grid.clip_exponent,
-                .weight_bits = grid.weight_bits,
+                .clip_exponent = grid->clip_exponent,
+                .weight_bits = grid->weight_bits,
                 .samples = device.samples};
     next_plan_ = {next_plan_.value + 1};
     device.open_plan = row.id;
@@ -161,11 +165,12 @@ void Machine::open_round() {
   usable_folds_ = 0;
   deadline_.reset();
   // The stored plans say which grid they were promised; late updates share it.
-  Grid grid = grid_for_round();
+  Result<Grid> grid = grid_for_round();
   for (const auto& [id, plan] : plans_) {
-    if (plan.in_this_round(round_)) grid = {plan.row.clip_exponent, plan.row.weight_bits};
+    if (plan.in_this_round(round_)) grid = Grid{plan.row.clip_exponent, plan.row.weight_bits};
   }
-  act(BeginRound{round_, grid});
+  GLEANER_CHECK(grid.has_value());  // rounds only open on a grid that was made
+  act(BeginRound{round_, *grid});
   if (deadline_length_ > Duration{}) {
     deadline_ = now_ + deadline_length_;
     act(StartTimer{Timer::deadline, deadline_length_});

@@ -16,7 +16,7 @@ LAYERS = {
     "aggregation": {"common", "kernels", "compression"},
     "scheduling": {"common"},
     "storage": {"common"},
-    "client": {"common", "config", "kernels", "compression", "protocol", "training"},
+    "client": {"common", "config", "kernels", "compression", "protocol", "training", "aggregation"},
     "coordinator": {"common", "config", "kernels", "compression", "protocol", "training", "aggregation", "scheduling",
                     "storage"},
     "simulation": {"common", "config", "kernels", "compression", "protocol", "training", "aggregation", "scheduling",
