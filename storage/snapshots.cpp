@@ -83,7 +83,8 @@ Status SqliteDatabase::append_snapshot(RunId run, Version version, ByteView piec
                 fmt::format("snapshot of version {}: a piece of {} bytes after {} of {}; pieces have 1 to {} bytes",
                             version.value, piece.size(), row->received_bytes, row->total_bytes, kChunkBytesMax));
   }
-  GLEANER_ASSIGN(Transaction transaction, Transaction::begin(*connection_));
+  // Pieces need not be on disk before the end of the snapshot or the next commit is, whichever comes first.
+  GLEANER_ASSIGN(Transaction transaction, Transaction::begin(*connection_, Transaction::Kind::deferred_write));
   GLEANER_TRY(write_chunk(*connection_, {run, version, ChunkKind::snapshot}, row->pieces, piece));
   GLEANER_TRY(
       connection_->execute("UPDATE snapshot SET received_bytes = received_bytes + ?, pieces = pieces + 1 "

@@ -55,8 +55,11 @@ Status sync_path(const std::string& path, int flags) {
   return {};
 }
 
+// A failed fsync is none of these, whatever its reason: pages written earlier may be lost with it, and only a new start
+// finds out which.
 bool is_out_of_space(int code, int system_error) {
   if (code == SQLITE_FULL) return true;
+  if (code == SQLITE_IOERR_FSYNC || code == SQLITE_IOERR_DIR_FSYNC) return false;
   return (code & 0xff) == SQLITE_IOERR && (system_error == ENOSPC || system_error == EDQUOT);
 }
 
@@ -250,19 +253,31 @@ Error Connection::failure(int code) const {
 
 Result<Transaction> Transaction::begin(Connection& connection, Kind kind) {
   GLEANER_CHECK(!connection.in_transaction());
-  GLEANER_TRY(connection.execute(kind == Kind::write ? "BEGIN IMMEDIATE" : "BEGIN"));
-  return Transaction(connection);
+  // Not as a kept statement: SQLite takes this setting over when the statement is prepared.
+  if (kind == Kind::deferred_write) GLEANER_TRY(connection.script("PRAGMA synchronous = NORMAL"));
+  Transaction transaction(connection, kind);
+  GLEANER_TRY(connection.execute(kind == Kind::read ? "BEGIN" : "BEGIN IMMEDIATE"));
+  return transaction;
 }
 
 Transaction::~Transaction() {
-  if (connection_ == nullptr || !connection_->in_transaction()) return;  // SQLite ends some failed ones itself
-  if (const Status status = connection_->execute("ROLLBACK"); !status) log_error("{}", status.error().message());
+  if (connection_ == nullptr) return;
+  if (connection_->in_transaction()) {  // SQLite ends some failed ones itself
+    if (const Status status = connection_->execute("ROLLBACK"); !status) log_error("{}", status.error().message());
+  }
+  end();
 }
 
 Status Transaction::commit() {
   GLEANER_TRY(connection_->execute("COMMIT"));
-  connection_ = nullptr;
+  end();
   return {};
+}
+
+void Transaction::end() {
+  // Every later commit rests on it.
+  if (kind_ == Kind::deferred_write) GLEANER_CHECK(connection_->script("PRAGMA synchronous = FULL").has_value());
+  connection_ = nullptr;
 }
 
 Status sync_folder_of(const std::string& path) {

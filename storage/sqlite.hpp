@@ -135,20 +135,25 @@ class Connection {
   std::uint64_t wal_pages_ = 0;
 };
 
-// Rolled back unless committed.
+// Rolled back unless committed. What a deferred one wrote is atomic at once and on disk with the next write
+// transaction.
 class Transaction {
  public:
-  enum class Kind { read, write };
+  enum class Kind { read, write, deferred_write };
   static Result<Transaction> begin(Connection& connection, Kind kind = Kind::write);
-  Transaction(Transaction&& other) noexcept : connection_(std::exchange(other.connection_, nullptr)) {}
+  Transaction(Transaction&& other) noexcept
+      : connection_(std::exchange(other.connection_, nullptr)), kind_(other.kind_) {}
   Transaction& operator=(Transaction&&) = delete;
   ~Transaction();
 
   Status commit();
 
  private:
-  explicit Transaction(Connection& connection) : connection_(&connection) {}
+  Transaction(Connection& connection, Kind kind) : connection_(&connection), kind_(kind) {}
+  void end();
+
   Connection* connection_;
+  Kind kind_;
 };
 
 // The folder's entry of a new or renamed file, on disk.

@@ -114,5 +114,24 @@ TEST_F(Schema, settings_that_durability_rests_on_are_in_force) {
             0);
 }
 
+// A pragma is asked in words that differ each time: its answer is that of the moment it was prepared.
+TEST_F(Schema, only_a_deferred_write_goes_without_waiting_for_the_disk) {
+  const auto connection = connect(path_);
+  ASSERT_TRUE(connection->script("CREATE TABLE t (a INTEGER) STRICT;"));
+  {
+    auto transaction = *Transaction::begin(*connection, Transaction::Kind::deferred_write);
+    EXPECT_EQ(*connection->first<std::int64_t>("PRAGMA synchronous"), 1);
+    ASSERT_TRUE(connection->execute("INSERT INTO t VALUES (1)"));
+    ASSERT_TRUE(transaction.commit());
+  }
+  EXPECT_EQ(*connection->first<std::int64_t>(" PRAGMA synchronous"), 2);
+  {
+    auto rolled_back = *Transaction::begin(*connection, Transaction::Kind::deferred_write);
+    ASSERT_TRUE(connection->execute("INSERT INTO t VALUES (2)"));
+  }
+  EXPECT_EQ(*connection->first<std::int64_t>("  PRAGMA synchronous"), 2);
+  EXPECT_EQ(*connection->first<std::int64_t>("SELECT sum(a) FROM t"), 1);
+}
+
 }  // namespace
 }  // namespace gleaner::test
