@@ -111,6 +111,7 @@ class Machine {
   std::vector<DeviceProfile> eligible_devices() const;
   bool enough_devices(std::size_t eligible) const;
   Result<Grid> grid_for_round() const;
+  double effective_step_size() const;
   void open_round();
   std::uint32_t answers_wanted_of(std::size_t planned) const;
   // answers.cpp

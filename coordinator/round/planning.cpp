@@ -73,6 +73,15 @@ void Machine::lapse_overdue_plans() {
   }
 }
 
+double Machine::effective_step_size() const {
+  // One round moves the model by the sum of its local steps: that is the step size that rules on gradients divide by.
+  std::uint64_t samples = 0;
+  for (const auto& [name, device] : devices_) samples += device.samples;
+  const double mean = devices_.empty() ? 0.0 : static_cast<double>(samples) / static_cast<double>(devices_.size());
+  const double steps = mean / std::max(1U, settings_.spec.batch_size) * settings_.spec.local_epochs;
+  return double{settings_.spec.learning_rate} * std::max(1.0, steps);
+}
+
 void Machine::try_start_round() {
   if (phase_ != Phase::waiting || paused_ || version_.value >= settings_.rounds) return;
   lapse_overdue_plans();
@@ -104,7 +113,7 @@ void Machine::try_start_round() {
   answers_wanted_ = plan.devices.empty() ? 0 : plan.answers_wanted;
   deadline_length_ = plan.deadline;
 
-  const float threshold = rule_.next_threshold(history_, settings_.spec.learning_rate);
+  const float threshold = rule_.next_threshold(history_, effective_step_size());
   StorePlans store;
   std::uint64_t planned_weight = 0;
   for (const auto& chosen : plan.devices) {
