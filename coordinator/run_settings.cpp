@@ -43,11 +43,9 @@ std::string run_settings_reference() {
       "| recipe | compressor | density | density_down | value_format | value_format_down | rule | skip_share | "
       "keep_residual | divisor | what it is |\n|---|---|---|---|---|---|---|---|---|---|---|\n";
   for (const Recipe& r : known_recipes()) {
-    ValueFormat down = r.value_format_down;
-    const std::string down_name = config::choice(down, value_format_names()).show();
     out += fmt::format("| `{}` | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", r.name, r.compressor,
-                       r.density_up, r.density_down, r.value_format_up, down_name.substr(1, down_name.size() - 2),
-                       r.upload_rule, r.skip_share, r.keep_residual, r.fixed_divisor ? "fixed" : "arrived", r.summary);
+                       r.density_up, r.density_down, r.value_format_up, to_string(r.value_format_down), r.upload_rule,
+                       r.skip_share, r.keep_residual, r.fixed_divisor ? "fixed" : "arrived", r.summary);
   }
   return out;
 }

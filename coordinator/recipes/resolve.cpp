@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "compression/upload_rule.hpp"
 #include "coordinator/recipes/run_keys.hpp"
 #include "training/model.hpp"
 
@@ -104,7 +105,10 @@ double bytes_per_entry(const RunSpec& spec) {
 
 }  // namespace
 
-bool follows_tracked_state(std::string_view upload_rule) { return upload_rule == "lasg-wk2" || upload_rule == "clag"; }
+bool follows_tracked_state(std::string_view upload_rule) {
+  const auto rule = make_upload_rule(upload_rule, {});
+  return rule && (*rule)->memory() == MemoryKind::tracked;
+}
 
 void resolve_run(RunFile& file, config::Reading& reading) {
   RunSettings& s = file.settings;

@@ -1,7 +1,11 @@
 #include "coordinator/recipes/run_keys.hpp"
 
+#include "aggregation/server_optimizer.hpp"
+#include "compression/compressor.hpp"
+#include "compression/upload_rule.hpp"
 #include "config/paths.hpp"
 #include "coordinator/recipes/recipes.hpp"
+#include "scheduling/planner.hpp"
 #include "training/model.hpp"
 
 namespace gleaner {
@@ -113,7 +117,7 @@ Section compression_section(RunFile& file) {
   return {"compression",
           "What of an update and of a new version is sent, and in which form.",
           {{.name = "compressor",
-            .kind = config::one_of(s.spec.compressor, {"dense", "topk"}),
+            .kind = config::one_of(s.spec.compressor, compressor_names()),
             .description = "`dense` sends all entries, `topk` the largest and keeps the rest for later.",
             .default_note = kOfRecipe},
            {.name = "density",
@@ -145,7 +149,7 @@ Section upload_section(RunFile& file) {
   return {"upload",
           "Whether a device sends at all in a round.",
           {{.name = "rule",
-            .kind = config::one_of(spec.upload_rule, {"always", "residual", "lasg-wk2", "clag"}),
+            .kind = config::one_of(spec.upload_rule, upload_rule_names()),
             .description = "`always` sends; the others stay silent when there is little to say.",
             .default_note = kOfRecipe},
            {.name = "skip_share",
@@ -172,7 +176,7 @@ Section cohort_section(RunFile& file) {
   return {"cohort",
           "Who takes part in a round, and when it is over.",
           {{.name = "planner",
-            .kind = config::one_of(s.planner, {"joint", "uniform"}),
+            .kind = config::one_of(s.planner, planner_names()),
             .description = "`joint` fits every device's share to its measured link, `uniform` treats all alike."},
            {.name = "size",
             .kind = config::integer(p.cohort_size, {0, kDevicesMax}),
@@ -209,7 +213,7 @@ Section server_section(RunFile& file) {
       "server",
       "How a round's mean becomes the next version.",
       {{.name = "optimizer",
-        .kind = config::one_of(s.step.optimizer, {"sgd", "momentum"}),
+        .kind = config::one_of(s.step.optimizer, server_optimizer_names()),
         .description = "Runs before the entries that change are picked."},
        {.name = "learning_rate",
         .kind = config::number(s.step.server_learning_rate, {.least = 0, .most = 1000, .excluded = Excluded::least}),
@@ -234,7 +238,11 @@ Section server_section(RunFile& file) {
 }  // namespace
 
 std::vector<std::pair<std::string, ValueFormat>> value_format_names() {
-  return {{"f32", ValueFormat::f32}, {"f16", ValueFormat::f16}, {"int8", ValueFormat::int8}};
+  std::vector<std::pair<std::string, ValueFormat>> names;
+  for (const ValueFormat format : {ValueFormat::f32, ValueFormat::f16, ValueFormat::int8}) {
+    names.emplace_back(to_string(format), format);
+  }
+  return names;
 }
 
 config::Schema run_schema(RunFile& file) {
