@@ -8,8 +8,10 @@ void RunEngine::perform(round::StorePlans action) {
   for (const auto& plan : action.plans) plan_rows_[plan.id] = plan;
   needs_.executors.storage([this, self = shared_from_this(), database = needs_.database, run = row_.id,
                             known = row_.divisor, action = std::move(action)] {
+    failpoint("coordinator.plans.before_store");
     Status status = action.divisor == known ? Status{} : database->set_divisor(run, action.divisor);
     if (status) status = database->issue_plans(run, action.plans);
+    failpoint("coordinator.plans.stored");
     back([this, divisor = action.divisor, status = std::move(status)] {
       if (!status && status.error().code() != ErrorCode::no_space)
         return needs_.on_fatal(status.error().within("storing plans"));
@@ -27,6 +29,7 @@ void RunEngine::perform(const round::BeginRound& action) {
 }
 
 void RunEngine::perform(const round::SendSettle& action) {
+  failpoint("coordinator.settle.before_send");
   needs_.outbox->send(action.device, Settle{row_.id, action.plan, action.outcome, action.resend});
 }
 
@@ -115,7 +118,9 @@ void RunEngine::perform(round::Commit action) {
   record.traffic = take_traffic();
   needs_.executors.storage([this, self = shared_from_this(), database = needs_.database, run = row_.id,
                             record = std::move(record)]() mutable {
+    failpoint("coordinator.commit.before");
     const Status status = database->commit(run, record);
+    failpoint("coordinator.commit.stored");
     record.aggregate = {};
     back([this, record = std::move(record), error = status ? std::nullopt : std::optional(status.error())] {
       committed(record, error);
@@ -157,6 +162,7 @@ void RunEngine::committed(const CommitRecord& record, std::optional<Error> error
       patches_.pop_front();
     }
   }
+  failpoint("coordinator.outcome.before_send");
   handle(round::Committed{});
   maybe_snapshot();
   needs_.on_progress();
@@ -223,7 +229,9 @@ void RunEngine::finish_when_evaluated() {
   if (!finishing_ || evaluations_open_ > 0) return;
   finishing_ = false;
   needs_.executors.storage([this, self = shared_from_this(), database = needs_.database, run = row_.id] {
+    failpoint("coordinator.finish.before_store");
     const Status status = database->set_run_state(run, RunState::finished);
+    failpoint("coordinator.finish.stored");
     back([this, status] {
       if (!status) log_warn("run {}: its end is not stored: {}", row_.name, status.error().message());
       row_.state = RunState::finished;
