@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <span>
 
+#include "common/check.hpp"
 #include "common/text.hpp"
 #include "storage/sqlite_database.hpp"
 
@@ -141,6 +142,7 @@ Status SqliteDatabase::commit(RunId run, const CommitRecord& record) {
   }
   for (const AnswerRow& answer : record.answers) GLEANER_TRY(answer_plan(run, answer));
   GLEANER_TRY(connection_->execute("UPDATE run SET rounds_done = rounds_done + 1 WHERE id = ?", run));
+  failpoint("storage.commit.before_end");
   return transaction.commit();
 }
 

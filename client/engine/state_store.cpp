@@ -87,6 +87,7 @@ class FileStore final : public StateStore {
       }
       failpoint("client.state.written");
       if (::fsync(file.get()) != 0) return fail(from_errno("cannot sync", beside));
+      failpoint("client.state.synced");
     }
     if (::rename(beside.c_str(), path.c_str()) != 0) return fail(from_errno("cannot replace", path));
     failpoint("client.state.renamed");

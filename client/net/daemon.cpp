@@ -87,6 +87,7 @@ class Daemon {
   void perform(session::SendAnswer action) {
     if (!link_) return;
     const auto& answer = action.answer;
+    failpoint("client.answer.before_send");
     if (!answer.send) {
       send_frame(
           encode_frame(Skip{answer.plan, answer.samples, answer.compute_ms, answer.left, answer.right, answer.loss}));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "client/engine/data.hpp"
+#include "common/check.hpp"
 #include "common/log.hpp"
 #include "common/text.hpp"
 
@@ -78,6 +79,7 @@ void Worker::perform(const session::SettlePlan& action) {
     if (!run_ || run_id_ != action.run) return;
     const auto zeroed = run_->state().zeroed_coordinates;
     run_->settle(action.plan, action.outcome);
+    failpoint("client.settled");
     log_debug("plan {}: {}", action.plan.value, to_string(action.outcome));
     if (run_->state().zeroed_coordinates != zeroed) {
       log_warn("plan {}: {} coordinates of the refused update are dropped", action.plan.value,

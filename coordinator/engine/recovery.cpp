@@ -1,3 +1,4 @@
+#include "common/check.hpp"
 #include "common/log.hpp"
 #include "common/text.hpp"
 #include "coordinator/engine/run_engine.hpp"
@@ -102,6 +103,7 @@ void RunEngine::begin_snapshot(Version version, std::shared_ptr<const Bytes> byt
   needs_.executors.storage(
       [this, self = shared_from_this(), database = needs_.database, run = row_.id, version, bytes] {
         const Status status = database->begin_snapshot(run, version, bytes->size());
+        failpoint("coordinator.snapshot.begun");
         back([this, version, bytes, status] {
           if (status) return write_snapshot(version, bytes, 0);
           snapshot_ended(version, status);
@@ -117,6 +119,7 @@ void RunEngine::write_snapshot(Version version, std::shared_ptr<const Bytes> byt
     const std::size_t size = std::min(kPieceBytes, bytes->size() - offset);
     const Status status = last ? database->finish_snapshot(run, version, kept)
                                : database->append_snapshot(run, version, ByteView(*bytes).subspan(offset, size));
+    failpoint(last ? "coordinator.snapshot.finished" : "coordinator.snapshot.piece");
     back([this, version, bytes, next = offset + size, last, status] {
       if (last || !status) return snapshot_ended(version, status);
       write_snapshot(version, bytes, next);
