@@ -15,7 +15,7 @@ Bytes to_log(double divisor, const Accumulator& accumulator) {
   Bytes bytes;
   ByteWriter writer(bytes);
   writer.put(divisor);
-  writer.put_bytes(accumulator.to_record());
+  accumulator.append_record(bytes);
   return bytes;
 }
 

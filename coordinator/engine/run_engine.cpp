@@ -18,7 +18,13 @@ void RunEngine::start() {
   }
 }
 
-void RunEngine::stop() { alive_ = false; }
+void RunEngine::stop() {
+  alive_ = false;
+  // The timers are the process's, and the next run must not hear of this one's.
+  for (const round::Timer timer : {round::Timer::deadline, round::Timer::storage_retry, round::Timer::planning_retry}) {
+    needs_.executors.stop_timer(timer);
+  }
+}
 
 void RunEngine::back(Job job) {
   needs_.executors.loop([self = shared_from_this(), job = std::move(job)] {
@@ -60,12 +66,36 @@ void RunEngine::device_accepted(const DeviceName& device, const Accept& accept) 
       });
 }
 
+void RunEngine::device_measured(const DeviceName& device, const DeviceRow& rates) {
+  const auto profile = profile_of(device);
+  if (!profile) return;
+  // What this process measured itself is newer.
+  const auto unless_known = [](double known, double stored) { return known > 0 ? 0.0 : stored; };
+  handle(round::ProfileMeasured{
+      .device = device,
+      .uplink_bytes_per_s = unless_known(profile->uplink_bytes_per_s, rates.uplink_bytes_per_s),
+      .downlink_bytes_per_s = unless_known(profile->downlink_bytes_per_s, rates.downlink_bytes_per_s),
+      .samples_per_s = unless_known(profile->samples_per_s, rates.samples_per_s)});
+}
+
+std::optional<DeviceProfile> RunEngine::profile_of(const DeviceName& device) const {
+  const DeviceProfile* profile = machine_->profile_of(device);
+  return profile == nullptr ? std::nullopt : std::optional(*profile);
+}
+
+void RunEngine::report_training(const DeviceName& device, std::uint32_t samples, std::uint32_t compute_ms) {
+  if (compute_ms == 0 || samples == 0) return;
+  const double trained = static_cast<double>(samples) * settings_.spec.local_epochs;
+  handle(round::ProfileMeasured{.device = device, .samples_per_s = trained / (compute_ms / 1000.0)});
+}
+
 void RunEngine::device_left(const DeviceName& device) { handle(round::DeviceLeft{device}); }
 
 void RunEngine::update_arrived(const DeviceName& device, const Update& meta, std::shared_ptr<const Bytes> payload,
                                Duration transfer) {
   const std::uint64_t bytes = payload ? payload->size() : 0;
   report_transfer(device, bytes, transfer);
+  report_training(device, meta.samples, meta.compute_ms);
   if (payload && machine_->plan_is_open(meta.plan)) {
     const bool first = payloads_.try_emplace(meta.plan, HeldPayload{device, std::move(payload)}).second;
     if (!first) {
@@ -98,6 +128,7 @@ void RunEngine::update_refused(const DeviceName& device, PlanId plan, RefusalCod
 }
 
 void RunEngine::skip_arrived(const DeviceName& device, const Skip& skip) {
+  report_training(device, skip.samples, skip.compute_ms);
   handle(round::SkipArrived{device, skip.plan, skip.samples, skip.compute_ms, skip.left, skip.right, skip.loss});
 }
 
@@ -129,9 +160,23 @@ void RunEngine::copy_model(std::function<void(std::vector<float>, Version, std::
   });
 }
 
+namespace {
+
+// Below a few records the clock says more about scheduling than about the line.
+bool says_something(std::uint64_t bytes, Duration transfer) {
+  return bytes >= 64 * 1024 && transfer >= std::chrono::milliseconds(1);
+}
+
+}  // namespace
+
+void RunEngine::download_measured(const DeviceName& device, std::uint64_t bytes, Duration transfer) {
+  if (!says_something(bytes, transfer)) return;
+  handle(round::ProfileMeasured{.device = device,
+                                .downlink_bytes_per_s = static_cast<double>(bytes) / to_seconds(transfer)});
+}
+
 void RunEngine::report_transfer(const DeviceName& device, std::uint64_t bytes, Duration transfer) {
-  // Below a few records the clock says more about scheduling than about the line.
-  if (bytes < 64 * 1024 || transfer < std::chrono::milliseconds(1)) return;
+  if (!says_something(bytes, transfer)) return;
   handle(round::ProfileMeasured{.device = device,
                                 .uplink_bytes_per_s = static_cast<double>(bytes) / to_seconds(transfer)});
 }

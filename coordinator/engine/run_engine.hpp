@@ -70,6 +70,10 @@ class RunEngine : public std::enable_shared_from_this<RunEngine> {
 
   // From the network. accept: what the device says it holds.
   void device_accepted(const DeviceName& device, const Accept& accept);
+  // Rates that were measured before this process or this run; 0 = not measured.
+  void device_measured(const DeviceName& device, const DeviceRow& rates);
+  void download_measured(const DeviceName& device, std::uint64_t bytes, Duration transfer);
+  std::optional<DeviceProfile> profile_of(const DeviceName& device) const;
   void device_left(const DeviceName& device);
   // payload: null when the plan was not open any more as the first bytes came; the digest is enough to answer then.
   void update_arrived(const DeviceName& device, const Update& meta, std::shared_ptr<const Bytes> payload,
@@ -128,6 +132,7 @@ class RunEngine : public std::enable_shared_from_this<RunEngine> {
   void begin_snapshot(Version version, std::shared_ptr<const Bytes> bytes);
   void snapshot_ended(Version version, const Status& status);
   void write_snapshot(Version version, std::shared_ptr<const Bytes> bytes, std::size_t offset);
+  void report_training(const DeviceName& device, std::uint32_t samples, std::uint32_t compute_ms);
   void report_transfer(const DeviceName& device, std::uint64_t bytes, Duration transfer);
   void evaluated(Version version, std::optional<Evaluation> result);
   void finish_when_evaluated();

@@ -154,6 +154,7 @@ asio::awaitable<void> DeviceConnection::send_sync(std::shared_ptr<DeviceConnecti
   // Many devices may want a whole model at once: each holds at most one chunk, and the chunks together are bounded.
   auto& credit = self->owner_.sync_credit();
   const auto alive = self->alive_;
+  const Instant began = self->owner_.clock().now();
   for (std::size_t offset = 0; offset < sync->size();) {
     const std::size_t size = std::min<std::size_t>(kChunkBytesMax, sync->size() - offset);
     const bool taken = co_await credit.take(size, alive);
@@ -174,6 +175,7 @@ asio::awaitable<void> DeviceConnection::send_sync(std::shared_ptr<DeviceConnecti
     }
     offset += size;
   }
+  self->owner_.downloaded(*self, sync->size(), self->owner_.clock().now() - began);
 }
 
 void DeviceConnection::close(const std::string& reason) {

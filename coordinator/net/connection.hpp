@@ -32,6 +32,7 @@ class ConnectionOwner {
                       Duration transfer) = 0;
   virtual void refused(DeviceConnection& connection, PlanId plan, RefusalCode code, const std::string& detail) = 0;
   virtual void skip(DeviceConnection& connection, const Skip& skip) = 0;
+  virtual void downloaded(DeviceConnection& connection, std::uint64_t bytes, Duration transfer) = 0;
   virtual void closed(const std::shared_ptr<DeviceConnection>& connection, const std::string& reason) = 0;
   virtual TaskGroup& tasks() = 0;
   virtual Credit& upload_credit() = 0;

@@ -191,12 +191,30 @@ void Server::greeted(const std::shared_ptr<DeviceConnection>& connection, const 
   connection->send(Welcome{.version = std::min(hello.version_max, kProtocolVersion),
                            .heartbeat_ms = static_cast<std::uint32_t>(heartbeat_ms),
                            .capabilities = {}});
-  const std::int64_t wall = clock_.wall_unix_ms();
-  hooks_.remember_device({.name = name,
-                          .certificate_serial = connection->peer().serial,
-                          .first_seen_unix_ms = wall,
-                          .last_seen_unix_ms = wall});
+  member.row.name = name;
+  member.row.certificate_serial = connection->peer().serial;
+  if (member.row.first_seen_unix_ms == 0) member.row.first_seen_unix_ms = clock_.wall_unix_ms();
+  remember(member);
   if (RunEngine* run = hooks_.active_run()) connection->send(Offer{run->settings().spec, run->lineage()});
+}
+
+void Server::recall(std::vector<DeviceRow> devices) {
+  for (auto& row : devices) {
+    const DeviceName name = row.name;
+    members_[name].row = std::move(row);
+  }
+}
+
+void Server::remember(Member& member) {
+  member.row.last_seen_unix_ms = clock_.wall_unix_ms();
+  if (RunEngine* run = hooks_.active_run()) {
+    if (const auto profile = run->profile_of(member.row.name)) {
+      member.row.uplink_bytes_per_s = profile->uplink_bytes_per_s;
+      member.row.downlink_bytes_per_s = profile->downlink_bytes_per_s;
+      member.row.samples_per_s = profile->samples_per_s;
+    }
+  }
+  hooks_.remember_device(member.row);
 }
 
 void Server::offer_active_run() {
@@ -214,8 +232,10 @@ void Server::accepted(DeviceConnection& connection, const Accept& accept) {
                                            : "the device's model has other tensors than the run's");
     return;
   }
-  members_[connection.device()].samples = accept.samples;
+  auto& member = members_[connection.device()];
+  member.samples = accept.samples;
   run->device_accepted(connection.device(), accept);
+  run->device_measured(connection.device(), member.row);
 }
 
 void Server::declined(DeviceConnection& connection, const Decline& decline) {
@@ -246,14 +266,18 @@ void Server::skip(DeviceConnection& connection, const Skip& skip) {
   if (RunEngine* run = hooks_.active_run()) run->skip_arrived(connection.device(), skip);
 }
 
+void Server::downloaded(DeviceConnection& connection, std::uint64_t bytes, Duration transfer) {
+  if (RunEngine* run = hooks_.active_run()) run->download_measured(connection.device(), bytes, transfer);
+}
+
 void Server::take_counters(const DeviceConnection& connection) {
   const auto counters = connection.counters();
   closed_bytes_.up_bytes += counters.bytes_in;
   closed_bytes_.down_bytes += counters.bytes_out;
   if (!connection.greeted) return;
-  auto& member = members_[connection.device()].closed_counters;
-  member.bytes_in += counters.bytes_in;
-  member.bytes_out += counters.bytes_out;
+  auto& row = members_[connection.device()].row;
+  row.up_bytes += counters.bytes_in;
+  row.down_bytes += counters.bytes_out;
 }
 
 void Server::closed(const std::shared_ptr<DeviceConnection>& connection, const std::string& reason) {
@@ -263,6 +287,7 @@ void Server::closed(const std::shared_ptr<DeviceConnection>& connection, const s
   const auto it = members_.find(name);
   if (it == members_.end() || it->second.connection != connection) return;
   it->second.connection.reset();
+  remember(it->second);
   log_debug("device {} is gone: {}", name.value, reason);
   if (draining_) return;
   if (RunEngine* run = hooks_.active_run()) run->device_left(name);
@@ -325,14 +350,15 @@ std::map<DeviceName, ConnectedDevice> Server::connected() const {
     view.flaps = static_cast<std::uint32_t>(member.arrivals.empty() ? 0 : member.arrivals.size() - 1);
     view.quarantined = member.quarantined_until > now;
     view.samples = member.samples;
-    view.counters = member.closed_counters;
+    view.up_bytes = member.row.up_bytes;
+    view.down_bytes = member.row.down_bytes;
     if (!member.connection) continue;
     view.address = member.connection->address();
     view.serial = member.connection->peer().serial;
     view.since = member.connection->since();
     const auto counters = member.connection->counters();
-    view.counters.bytes_in += counters.bytes_in;
-    view.counters.bytes_out += counters.bytes_out;
+    view.up_bytes += counters.bytes_in;
+    view.down_bytes += counters.bytes_out;
   }
   return all;
 }

@@ -38,7 +38,8 @@ struct ConnectedDevice {
   std::uint32_t samples = 0;
   std::uint32_t flaps = 0;
   bool quarantined = false;
-  LinkCounters counters;
+  std::uint64_t up_bytes = 0;  // ever
+  std::uint64_t down_bytes = 0;
 };
 
 class Server final : public Outbox, public ConnectionOwner {
@@ -50,6 +51,7 @@ class Server final : public Outbox, public ConnectionOwner {
 
   Server(boost::asio::io_context& io, const CoordinatorConfig& config, const Clock& clock, Hooks hooks);
 
+  void recall(std::vector<DeviceRow> devices);          // what the database knows of them, before listen()
   Result<std::uint16_t> listen();                       // returns the port
   Status reload(const std::set<std::string>& revoked);  // certificates and deny list; new connections use them
   void revoke(const DeviceName& device, bool revoked);
@@ -75,6 +77,7 @@ class Server final : public Outbox, public ConnectionOwner {
               Duration transfer) override;
   void refused(DeviceConnection& connection, PlanId plan, RefusalCode code, const std::string& detail) override;
   void skip(DeviceConnection& connection, const Skip& skip) override;
+  void downloaded(DeviceConnection& connection, std::uint64_t bytes, Duration transfer) override;
   void closed(const std::shared_ptr<DeviceConnection>& connection, const std::string& reason) override;
   TaskGroup& tasks() override { return tasks_; }
   Credit& upload_credit() override { return upload_credit_; }
@@ -87,13 +90,14 @@ class Server final : public Outbox, public ConnectionOwner {
     std::deque<Instant> arrivals;                  // of the last minutes
     Instant quarantined_until;
     std::uint32_t samples = 0;
-    LinkCounters closed_counters;  // of connections that are gone
+    DeviceRow row;  // as stored; its bytes are of connections that are gone
   };
 
   boost::asio::awaitable<void> accept_all();
   boost::asio::awaitable<void> serve(boost::asio::ip::tcp::socket socket);
   boost::asio::awaitable<void> check_certificates();
   void take_counters(const DeviceConnection& connection);
+  void remember(Member& member);
   bool admit(const std::shared_ptr<DeviceConnection>& connection, const Hello& hello, Member& member);
   void turn_away(const std::shared_ptr<DeviceConnection>& connection, FailureCode code, Duration retry_after,
                  const std::string& text);

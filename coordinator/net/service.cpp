@@ -59,12 +59,13 @@ class Service {
     GLEANER_ASSIGN(database_, Database::open(config_.database, Database::Access::serve));
     GLEANER_ASSIGN(const auto backend, parse_backend(config_.backend));
     GLEANER_ASSIGN(const KernelTable* kernels, kernels_for(backend));
-    GLEANER_ASSIGN(const auto devices, database_->devices());
+    GLEANER_ASSIGN(auto devices, database_->devices());
     std::set<std::string> revoked;
     for (const auto& device : devices) {
       if (device.revoked) revoked.insert(device.name.value);
     }
     GLEANER_TRY(server_.reload(revoked));
+    server_.recall(std::move(devices));
     GLEANER_ASSIGN(const std::uint16_t port, server_.listen());
 
     runs_ = std::make_unique<RunManager>(

@@ -96,8 +96,8 @@ std::vector<DeviceStatus> ServiceBackend::merge(std::vector<DeviceRow> rows) con
       status.samples = it->second.samples;
       status.flaps = it->second.flaps;
       status.quarantined = it->second.quarantined;
-      status.row.up_bytes += it->second.counters.bytes_in;
-      status.row.down_bytes += it->second.counters.bytes_out;
+      status.row.up_bytes = it->second.up_bytes;
+      status.row.down_bytes = it->second.down_bytes;
     }
     if (const auto it = views.find(status.row.name); it != views.end()) {
       status.open_plan = it->second.open_plan.value;

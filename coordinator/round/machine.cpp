@@ -194,6 +194,11 @@ void Machine::on(const ProfileMeasured& e) {
 
 void Machine::on(const EvaluationDone&) {}
 
+const DeviceProfile* Machine::profile_of(const DeviceName& device) const {
+  const auto it = devices_.find(device);
+  return it == devices_.end() ? nullptr : &it->second.profile;
+}
+
 std::map<DeviceName, DeviceView> Machine::devices() const {
   std::map<DeviceName, DeviceView> views;
   for (const auto& [name, device] : devices_) {

@@ -69,6 +69,7 @@ class Machine {
   const Counters& counters() const { return counters_; }
   bool plan_is_open(PlanId plan) const { return plans_.contains(plan); }
   std::map<DeviceName, DeviceView> devices() const;
+  const DeviceProfile* profile_of(const DeviceName& device) const;  // null: not known
   const std::string& waiting_for() const { return waiting_for_; }
 
  private:
