@@ -5,6 +5,7 @@
 #include <boost/json.hpp>
 #include <filesystem>
 
+#include "cli/table.hpp"
 #include "coordinator/admin/codes.hpp"
 #include "coordinator/config.hpp"
 
@@ -67,7 +68,7 @@ int report(Console& console, const CommonOptions& common, const Error& error, Ex
     const boost::json::object object = {{"code", admin::row_of(error.code()).name}, {"message", error.message()}};
     console.out << boost::json::serialize(object) << "\n";
   }
-  console.err << "gleaner: " << error.message() << "\n";
+  console.err << "gleaner: " << printable(error.message()) << "\n";
   return code;
 }
 
