@@ -104,7 +104,16 @@ std::string readable(const ::testing::TestParamInfo<const char*>& info) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Everywhere, CoordinatorFailpoint,
-                         ::testing::Values("coordinator.plan.before_send:5"),
+                         ::testing::Values("coordinator.plans.before_store:1", "coordinator.plans.before_store:5",
+                                           "coordinator.plans.stored:1", "coordinator.plans.stored:5",
+                                           "coordinator.plan.before_send:2", "coordinator.plan.before_send:8",
+                                           "coordinator.commit.before:1", "coordinator.commit.before:6",
+                                           "storage.commit.before_end:1", "storage.commit.before_end:6",
+                                           "coordinator.commit.stored:1", "coordinator.commit.stored:6",
+                                           "coordinator.commit.stored:12", "coordinator.outcome.before_send:1",
+                                           "coordinator.outcome.before_send:6", "coordinator.snapshot.begun:1",
+                                           "coordinator.snapshot.piece:1", "coordinator.snapshot.finished:1",
+                                           "coordinator.finish.before_store:1", "coordinator.finish.stored:1"),
                          readable);
 
 class ClientFailpoint : public ::testing::TestWithParam<const char*> {};
@@ -124,10 +133,64 @@ TEST_P(ClientFailpoint, killed_there_the_run_ends_as_if_nothing_had_happened) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Everywhere, ClientFailpoint,
-                         ::testing::Values("client.state.written:1", "client.state.written:4", "client.state.renamed:1",
-                                           "client.state.renamed:4", "client.answer.stored:1", "client.answer.stored:4",
-                                           "client.answer.sent:1", "client.answer.sent:4"),
+                         ::testing::Values("client.state.written:1", "client.state.written:4", "client.state.synced:1",
+                                           "client.state.synced:4", "client.state.renamed:1", "client.state.renamed:4",
+                                           "client.answer.stored:1", "client.answer.stored:4",
+                                           "client.answer.before_send:1", "client.answer.before_send:4",
+                                           "client.answer.sent:1", "client.answer.sent:4", "client.settled:1",
+                                           "client.settled:4"),
                          readable);
+
+// Dies at this moment of its restart too: the outcome that a returning device asks for is on its way.
+TEST(Crash, killed_again_while_it_tells_a_returning_device_the_outcome) {
+  ASSERT_NE(uninterrupted().hash, "");
+  World world(kDevices);
+  world.start_coordinator(kill_at("coordinator.outcome.before_send:5"));
+  world.start_run(run_options());
+  world.start_clients();
+  ASSERT_EQ(world.coordinator().wait(kPatience), std::optional(kKilled));
+  world.start_coordinator(kill_at("coordinator.settle.before_send:2"));
+  ASSERT_EQ(world.coordinator().wait(kPatience), std::optional(kKilled)) << "the failpoint is never reached";
+  restart_coordinator(world);
+  expect_as_uninterrupted(world);
+  world.end_all();
+}
+
+// Everybody dies at any moment, one after the other.
+TEST(Crash, killed_at_random_moments_the_run_ends_as_if_nothing_had_happened) {
+  ASSERT_NE(uninterrupted().hash, "");
+  const char* wanted = std::getenv("GLEANER_KILLS");
+  const int kills = wanted != nullptr ? std::atoi(wanted) : 20;
+  int done = 0;
+  for (std::uint64_t federation = 0; done < kills; ++federation) {
+    SCOPED_TRACE("federation " + std::to_string(federation));
+    Random random(99, Purpose::test, federation);
+    World world(kDevices);
+    world.start_coordinator();
+    world.start_run(run_options());
+    world.start_clients();
+    int client_kills = 0;
+    for (int here = 0; here < 10 && done < kills; ++here) {
+      // A device that comes back too often within one life of the coordinator is taken for two.
+      const std::uint32_t victim = client_kills >= 6 ? kDevices : random.below(kDevices + 1);
+      Process& process = victim == kDevices ? world.coordinator() : world.client(victim);
+      if (process.wait(milliseconds(random.below(120)))) break;
+      if (world.version() >= run_options().rounds) break;
+      process.kill();
+      ++done;
+      if (victim == kDevices) {
+        restart_coordinator(world);
+        client_kills = 0;
+      } else {
+        world.start_client(victim);
+        ++client_kills;
+      }
+    }
+    expect_as_uninterrupted(world);
+    if (HasFailure()) return;
+    world.end_all();
+  }
+}
 
 }  // namespace
 }  // namespace gleaner::testing

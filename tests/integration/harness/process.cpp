@@ -114,7 +114,8 @@ std::string Process::ready_line(std::chrono::milliseconds patience) {
   std::string line;
   const auto deadline = std::chrono::steady_clock::now() + patience;
   while (!line.ends_with('\n')) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
     pollfd readable{.fd = ready_, .events = POLLIN, .revents = 0};
     std::array<char, 64> buffer{};
     if (left.count() <= 0 || ::poll(&readable, 1, static_cast<int>(left.count())) <= 0) return "";

@@ -80,7 +80,7 @@ World::~World() {
     for (const auto& entry : fs::directory_iterator(folder_)) {
       if (entry.path().extension() != ".log") continue;
       std::cout << "---- " << entry.path().filename().string() << "\n"
-                << last_lines(read(entry.path().filename().string()), 25) << "\n";
+                << last_lines(read(entry.path().filename().string()), 40) << "\n";
     }
   }
   clients_.clear();
@@ -147,27 +147,25 @@ void World::reserve_port() {
 }
 
 void World::configure(const CoordinatorOptions& options) {
-  write("coordinator.toml",
-        fmt::format("[coordinator]\nlisten = \"127.0.0.1:{}\"\ndatabase = \"{}\"\n\n"
-                    "[tls]\nca = \"{}.crt\"\ncertificate = \"{}.crt\"\nkey = \"{}.key\"\n{}\n"
-                    "[admin]\nsocket = \"admin.sock\"\nhttp = \"127.0.0.1:0\"\n\n"
-                    "[limits]\n{}\n[log]\nlevel = \"debug\"\n",
-                    port_, options.database, options.ca, options.certificate, options.certificate, options.tls,
-                    options.limits));
+  write("coordinator.toml", fmt::format("[coordinator]\nlisten = \"127.0.0.1:{}\"\ndatabase = \"{}\"\n\n"
+                                        "[tls]\nca = \"{}.crt\"\ncertificate = \"{}.crt\"\nkey = \"{}.key\"\n{}\n"
+                                        "[admin]\nsocket = \"admin.sock\"\nhttp = \"127.0.0.1:0\"\n\n"
+                                        "[limits]\n{}\n[log]\nlevel = \"debug\"\n",
+                                        port_, options.database, options.ca, options.certificate, options.certificate,
+                                        options.tls, options.limits));
 }
 
 void World::configure_client(std::uint32_t index, const ClientOptions& options) {
   const std::string name = client_name(index);
   const std::string certificate = options.certificate.empty() ? name : options.certificate;
   const std::string server = options.server_name.empty() ? "" : "server_name = \"" + options.server_name + "\"\n";
-  write(name + ".toml",
-        fmt::format("[client]\ncoordinator = \"127.0.0.1:{}\"\nstate_directory = \"{}\"\n{}\n"
-                    "[tls]\nca = \"{}.crt\"\ncertificate = \"{}.crt\"\nkey = \"{}.key\"\n\n"
-                    "[retry]\nmin = \"20ms\"\nmax = \"200ms\"\n\n"
-                    "[data.toy]\npath = \"data\"\nsplit = \"iid\"\ndevices = {}\nindex = {}\n\n"
-                    "[log]\nlevel = \"debug\"\n{}",
-                    port_, options.state.empty() ? "state-" + name : options.state, server, options.ca, certificate,
-                    certificate, std::max(1U, devices_), index, options.extra));
+  write(name + ".toml", fmt::format("[client]\ncoordinator = \"127.0.0.1:{}\"\nstate_directory = \"{}\"\n{}\n"
+                                    "[tls]\nca = \"{}.crt\"\ncertificate = \"{}.crt\"\nkey = \"{}.key\"\n\n"
+                                    "[retry]\nmin = \"20ms\"\nmax = \"200ms\"\n\n"
+                                    "[data.toy]\npath = \"data\"\nsplit = \"iid\"\ndevices = {}\nindex = {}\n\n"
+                                    "[log]\nlevel = \"debug\"\n{}",
+                                    port_, options.state.empty() ? "state-" + name : options.state, server, options.ca,
+                                    certificate, certificate, std::max(1U, devices_), index, options.extra));
 }
 
 Process& World::launch_coordinator(const Environment& environment) {
@@ -234,8 +232,8 @@ std::string World::run_file(const RunOptions& options) {
       "[training]\nlocal_epochs = 1\nbatch_size = 10\nlearning_rate = 0.05\n\n"
       "[compression]\ndensity = 0.3\ndensity_down = 0.2\n\n"
       "[cohort]\nsize = {}\nmin_devices = {}\n{}\n",
-      options.name, options.recipe, options.rounds, options.reproducible, options.data, options.devices,
-      options.devices, options.cohort);
+      options.name, options.recipe, options.rounds, options.reproducible, options.data,
+      options.reproducible ? options.devices : 0, options.devices, options.cohort);
 }
 
 Result<std::string> World::ask(const std::string& target) const {

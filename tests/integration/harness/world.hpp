@@ -25,7 +25,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 // Whatever a test waits for comes within this, on a slow machine and with sanitizers too.
-inline constexpr seconds kPatience{120};
+inline constexpr seconds kPatience{60};
 
 // Asks again and again until it holds; false when it never did.
 bool eventually(const std::function<bool()>& holds, milliseconds patience = kPatience);

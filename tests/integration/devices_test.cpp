@@ -1,0 +1,221 @@
+// Devices that go and come back, share a certificate, are thrown out, or have a bad disk; and the ends of both daemons.
+#include <csignal>
+#include <filesystem>
+
+#include "tests/integration/harness/fake_device.hpp"
+
+namespace gleaner::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+// A run that closes its rounds without everybody; what it needs to go on is `devices`.
+RunOptions loose_run(std::uint32_t devices, std::uint32_t rounds, const std::string& cohort) {
+  return {.rounds = rounds, .devices = devices, .reproducible = false, .cohort = cohort};
+}
+
+bool connected(const World& world, const std::string& device) {
+  const json::value shown = world.device(device);
+  return shown.is_object() && shown.at("connected").as_bool();
+}
+
+TEST(OneCertificate, the_newest_daemon_wins_and_the_older_waits) {
+  World world(2);
+  world.configure_client(1, {.certificate = "device-0", .state = "state-twin"});
+  world.start_coordinator();
+  world.start_client(0);
+  ASSERT_TRUE(eventually([&] { return connected(world, "device-0"); }));
+  world.start_client(1);
+  ASSERT_TRUE(eventually([&] { return count_lines(world.client_log(0), "another client with this device's") > 0; }));
+  EXPECT_THAT(world.coordinator_log(), HasSubstr("is superseded"));
+  world.start_run(loose_run(1, 8, "deadline = \"5s\"\n"));
+  EXPECT_NE(world.finish(), "");
+  EXPECT_GE(count_lines(world.client_log(1), "update"), 8U) << "the newer one does the work";
+  EXPECT_EQ(count_lines(world.client_log(0), "round "), 0U) << "the older one waits";
+  EXPECT_TRUE(world.client(0).running());
+  EXPECT_EQ(count_lines(world.coordinator_log(), "device device-0 connected from"), 2U);
+  EXPECT_EQ(count_lines(world.client_log(0), "another client with this device's"), 1U) << "said once";
+  world.end_all();
+}
+
+TEST(OneCertificate, flapping_is_quarantined_and_shown) {
+  World world(1);
+  world.start_coordinator();
+  FakeDevice device(world, "device-0");
+  std::optional<Failure> failure;
+  for (int i = 0; i < 20 && !failure; ++i) {
+    ASSERT_TRUE(device.connect());
+    device.hello();
+    const auto answer = device.next();
+    ASSERT_TRUE(answer) << device.end();
+    if (const auto* failed = std::get_if<Failure>(&answer->message)) failure = *failed;
+    device.forget();
+  }
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->code, FailureCode::quarantined);
+  EXPECT_GT(failure->retry_after_ms, 60'000U);
+  EXPECT_THAT(world.gleaner({"devices"}), HasSubstr("quarantined"));
+  EXPECT_EQ(world.metric("gleaner_devices_quarantined"), 1.0);
+  world.end_all();
+}
+
+class Yesterday : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(Yesterday, a_device_that_was_away_for_many_rounds_is_brought_up_to_date) {
+  World world(3);
+  const RunOptions options = loose_run(2, 200, std::string("quorum = 0.6\ndeadline = \"5s\"\n") + GetParam());
+  world.start_coordinator();
+  world.start_run(options);
+  world.start_clients();
+  ASSERT_TRUE(eventually([&] { return count_lines(world.client_log(2), ": included") >= 2; }));
+  world.client(2).signal(SIGTERM);
+  ASSERT_EQ(world.client(2).wait(kPatience), std::optional(Ended{.exit_code = 0}));
+  const auto before = world.device_state(2, options);
+  ASSERT_TRUE(before) << before.error().message();
+  ASSERT_TRUE(world.reaches(before->version.value + 20));
+  const std::size_t included = count_lines(world.client_log(2), ": included");
+  world.start_client(2);
+  ASSERT_TRUE(eventually([&] { return count_lines(world.client_log(2), ": included") > included + 1; }));
+  const auto after = world.device_state(2, options);
+  ASSERT_TRUE(after) << after.error().message();
+  EXPECT_GE(after->version.value, before->version.value + 20);
+  world.end_all();
+}
+
+INSTANTIATE_TEST_SUITE_P(By, Yesterday, ::testing::Values("", "\n[server]\npatches_kept = 4\n"));
+
+TEST(DamagedState, is_named_and_nothing_is_overwritten) {
+  World world(2);
+  const RunOptions options{.rounds = 40, .devices = 2};
+  world.start_coordinator();
+  world.start_run(options);
+  world.start_clients();
+  ASSERT_TRUE(world.reaches(3));
+  world.client(0).kill();
+  const std::string file = world.state_file(0);
+  const std::string name = "state-device-0/" + std::filesystem::path(file).filename().string();
+  std::string content = world.read(name);
+  content[content.size() / 2] = static_cast<char>(content[content.size() / 2] ^ 1);
+  world.write(name, content);
+  world.start_client(0);
+  ASSERT_TRUE(eventually([&] { return count_lines(world.client_log(0), "is damaged") > 0; }));
+  EXPECT_THAT(world.client_log(0), HasSubstr("its checksum does not match"));
+  ASSERT_TRUE(eventually([&] { return count_lines(world.coordinator_log(), "does not take part in run") > 0; }));
+  EXPECT_EQ(world.read(name), content) << "what can still be saved is left alone";
+  world.client(0).signal(SIGTERM);
+  ASSERT_EQ(world.client(0).wait(kPatience), std::optional(Ended{.exit_code = 0}));
+  std::filesystem::rename(file, world.path("moved-away"));
+  world.start_client(0);
+  EXPECT_NE(world.finish(), "") << "it begins anew";
+  world.end_all();
+}
+
+class KilledMidRound : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(KilledMidRound, the_round_closes_without_it_and_its_late_update_enters) {
+  World world(3);
+  world.start_coordinator();
+  world.start_run(loose_run(3, 10, GetParam()));
+  world.start_client(1);
+  world.start_client(2);
+  ASSERT_EQ(world.start_client(0, kill_at("client.answer.stored:3")).wait(kPatience), std::optional(kKilled));
+  ASSERT_TRUE(world.reaches(3)) << "the round waits for ever";
+  EXPECT_EQ(world.version(), 3U) << "the next round has too few devices";
+  world.start_client(0);
+  EXPECT_NE(world.finish(), "");
+  const std::string log = world.client_log(0);
+  EXPECT_EQ(count_lines(log, ": abandoned") + count_lines(log, ": stale"), 0U) << "nothing of it was lost";
+  EXPECT_EQ(world.run().at("counters").at("uploads").to_number<int>(), 30) << "every update of every device entered";
+  world.end_all();
+}
+
+INSTANTIATE_TEST_SUITE_P(Closed, KilledMidRound,
+                         ::testing::Values("quorum = 0.6\ndeadline = \"60s\"\n", "quorum = 1.0\ndeadline = \"3s\"\n"));
+
+TEST(Signals, both_ends_end_cleanly_and_devices_come_back) {
+  const RunOptions options{.rounds = 60, .devices = 2};
+  std::string expected;
+  {
+    World world(2);
+    world.start_coordinator();
+    world.start_run(options);
+    world.start_clients();
+    expected = world.finish();
+  }
+  World world(2);
+  world.start_coordinator();
+  world.start_run(options);
+  world.start_clients();
+  ASSERT_TRUE(world.reaches(3));
+  world.coordinator().signal(SIGTERM);
+  EXPECT_EQ(world.coordinator().wait(seconds(5)), std::optional(Ended{.exit_code = 0}));
+  EXPECT_FALSE(std::filesystem::exists(world.path("admin.sock")));
+  world.client(0).signal(SIGTERM);
+  EXPECT_EQ(world.client(0).wait(seconds(5)), std::optional(Ended{.exit_code = 0}));
+  EXPECT_TRUE(world.client(1).running());
+  world.start_coordinator();
+  world.start_client(0);
+  EXPECT_EQ(world.finish(), expected);
+  world.end_all();
+}
+
+TEST(Signals, sighup_reads_the_deny_list_and_the_certificates_again) {
+  World world(2);
+  world.write("deny.txt", "# nobody\n");
+  world.configure({.tls = "deny_list = \"deny.txt\"\n"});
+  world.start_coordinator();
+  world.start_clients();
+  ASSERT_TRUE(eventually([&] { return connected(world, "device-0") && connected(world, "device-1"); }));
+  world.issue("ca", {.name = "visitor", .addresses = {}, .validity = world.valid()});
+  FakeDevice visitor(world, "visitor");
+  ASSERT_TRUE(visitor.connect());
+  const std::string serial = visitor.peer_serial();
+  for (const char* file : {"coordinator.crt", "coordinator.key"}) std::filesystem::remove(world.path(file));
+  world.issue("ca", {.role = pki::Role::coordinator,
+                     .name = "coordinator",
+                     .addresses = {"localhost", "127.0.0.1"},
+                     .validity = world.valid()});
+  world.write("deny.txt", "device-1  # lost\n");
+  world.coordinator().signal(SIGHUP);
+  ASSERT_TRUE(eventually([&] { return count_lines(world.coordinator_log(), "are read again") == 1; }));
+  ASSERT_TRUE(eventually([&] { return !connected(world, "device-1"); })) << "it is thrown out";
+  EXPECT_TRUE(connected(world, "device-0"));
+  visitor.forget();
+  ASSERT_TRUE(visitor.connect());
+  EXPECT_NE(visitor.peer_serial(), serial) << "the new certificate is shown";
+  world.write("coordinator.crt", "nonsense\n");
+  world.coordinator().signal(SIGHUP);
+  ASSERT_TRUE(eventually([&] { return count_lines(world.coordinator_log(), "old certificates stay in use") == 1; }));
+  visitor.forget();
+  EXPECT_TRUE(visitor.connect()) << "it goes on with the old ones";
+  world.end_all();
+}
+
+TEST(Revoked, a_device_is_thrown_out_stays_out_and_may_come_back_when_allowed) {
+  World world(2);
+  world.start_coordinator();
+  world.start_clients();
+  ASSERT_TRUE(eventually([&] { return connected(world, "device-0") && connected(world, "device-1"); }));
+  ASSERT_TRUE(world.tell("/v1/devices/device-1/revoke"));
+  ASSERT_TRUE(eventually([&] { return !connected(world, "device-1"); }));
+  EXPECT_THAT(world.gleaner({"devices"}), HasSubstr("revoked"));
+  ASSERT_TRUE(eventually([&] { return count_lines(world.client_log(1), "may not take part") > 0; }));
+  world.coordinator().kill();
+  world.start_coordinator();
+  FakeDevice same(world, "device-1");
+  ASSERT_TRUE(same.connect());
+  same.hello();
+  const auto failure = same.wait_for<Failure>();
+  ASSERT_TRUE(failure) << same.end();
+  EXPECT_EQ(failure->code, FailureCode::revoked) << "a restart does not forget it";
+  ASSERT_TRUE(world.tell("/v1/devices/device-1/allow"));
+  same.forget();
+  ASSERT_TRUE(same.connect());
+  same.hello();
+  EXPECT_TRUE(same.wait_for<Welcome>());
+  EXPECT_TRUE(world.client(1).running()) << "the daemon waits; it does not end";
+  world.end_all();
+}
+
+}  // namespace
+}  // namespace gleaner::testing

@@ -1,0 +1,85 @@
+// Several runs on one coordinator, and what an operator does to them.
+#include <filesystem>
+
+#include "tests/integration/harness/world.hpp"
+
+namespace gleaner::testing {
+namespace {
+
+constexpr std::uint32_t kDevices = 2;
+
+TEST(Runs, a_second_run_waits_for_the_first_and_devices_keep_both_states) {
+  World world(kDevices);
+  world.start_coordinator();
+  world.start_run({.name = "first", .rounds = 15, .devices = kDevices});
+  world.start_run({.name = "second", .recipe = "gsasg", .rounds = 5, .devices = kDevices});
+  EXPECT_EQ(world.state("first"), "active");
+  EXPECT_EQ(world.state("second"), "waiting");
+  world.start_clients();
+  EXPECT_NE(world.finish("first"), "");
+  EXPECT_NE(world.finish("second"), "");
+  const std::filesystem::directory_iterator states(world.path("state-device-0"));
+  const auto is_state = [](const auto& entry) { return entry.path().extension() == ".state"; };
+  EXPECT_EQ(std::count_if(begin(states), end(states), is_state), 2);
+  world.end_all();
+}
+
+TEST(Runs, a_waiting_run_ends_like_one_that_never_waited) {
+  const RunOptions options{.name = "second", .rounds = 5, .devices = kDevices};
+  std::string alone;
+  {
+    World world(kDevices);
+    world.start_coordinator();
+    world.start_run(options);
+    world.start_clients();
+    alone = world.finish("second");
+  }
+  World world(kDevices);
+  world.start_coordinator();
+  world.start_run(
+      {.name = "first", .rounds = 10'000, .devices = kDevices, .reproducible = false, .cohort = "deadline = \"1s\"\n"});
+  world.start_run(options);
+  world.start_clients();
+  ASSERT_TRUE(world.reaches(3, "first"));
+  const auto stopped = world.tell("/v1/runs/first/stop");
+  ASSERT_TRUE(stopped) << stopped.error().message();
+  EXPECT_EQ(world.finish("second"), alone);
+  EXPECT_EQ(world.state("first"), "stopped");
+  world.end_all();
+}
+
+TEST(Runs, pause_holds_a_run_over_a_restart_and_resume_lets_it_go_on) {
+  World world(kDevices);
+  world.start_coordinator();
+  world.start_run({.rounds = 60, .devices = kDevices});
+  world.start_clients();
+  ASSERT_TRUE(world.reaches(3));
+  ASSERT_TRUE(world.tell("/v1/runs/run/pause"));
+  ASSERT_TRUE(eventually([&] { return world.run().at("phase").as_string() == "waiting"; }));
+  const std::uint32_t held = world.version();
+  world.coordinator().kill();
+  world.start_coordinator();
+  EXPECT_EQ(world.state(), "paused");
+  ASSERT_TRUE(eventually([&] { return world.run().at("devices").at("connected").to_number<int>() == int{kDevices}; }));
+  EXPECT_EQ(world.version(), held);
+  ASSERT_TRUE(world.tell("/v1/runs/run/resume"));
+  EXPECT_NE(world.finish(), "");
+  world.end_all();
+}
+
+TEST(Runs, what_cannot_be_done_is_said) {
+  World world(kDevices);
+  world.start_coordinator();
+  world.start_run({.rounds = 5, .devices = kDevices});
+  EXPECT_EQ(world.tell("/v1/runs/other/pause").error().code(), ErrorCode::not_found);
+  EXPECT_EQ(world.tell("/v1/runs/other/stop").error().code(), ErrorCode::not_found);
+  const auto again = world.tell("/v1/runs?path=/run.toml", World::run_file({.rounds = 5, .devices = kDevices}));
+  ASSERT_FALSE(again);
+  EXPECT_EQ(again.error().code(), ErrorCode::conflict) << again.error().message();
+  ASSERT_TRUE(world.tell("/v1/runs/run/stop"));
+  EXPECT_EQ(world.tell("/v1/runs/run/stop").error().code(), ErrorCode::conflict);
+  world.end_all();
+}
+
+}  // namespace
+}  // namespace gleaner::testing
