@@ -44,6 +44,12 @@ void Accumulator::fold(const SparseVector& update, std::uint32_t weight) {
 
 Bytes Accumulator::to_record() const {
   Bytes out;
+  append_record(out);
+  return out;
+}
+
+void Accumulator::append_record(Bytes& out) const {
+  const std::size_t begin = out.size();
   ByteWriter writer(out);
   writer.put(kMagic);
   writer.put(static_cast<std::uint32_t>(sum_.size()));
@@ -51,9 +57,8 @@ Bytes Accumulator::to_record() const {
   writer.put(static_cast<std::uint8_t>(grid_.weight_bits));
   writer.put(weight_);
   writer.put(contributions_);
-  put_integers(out, sum_);
-  seal(out);
-  return out;
+  put_integers(out, sum_, kSealBytes);
+  seal(out, begin);
 }
 
 Status Accumulator::load(ByteView record) {

@@ -36,6 +36,7 @@ class Accumulator {
   //   record := u32 magic, u32 dimension, i8 clip exponent, u8 weight bits, u64 weight, u32 contributions,
   //             coded sum (integer_codec.hpp), u64 digest of all before
   Bytes to_record() const;
+  void append_record(Bytes& out) const;  // the same bytes after those of out, made in place: records are large
   Status load(ByteView record);
 
  private:

@@ -86,9 +86,10 @@ Status get_sparse(ByteReader& in, const Form& form, std::uint64_t bound, std::sp
 
 }  // namespace
 
-void put_integers(Bytes& out, std::span<const std::int64_t> values) {
+void put_integers(Bytes& out, std::span<const std::int64_t> values, std::size_t bytes_after) {
   const Form form = measure(values);
   const std::size_t begin = out.size();
+  out.reserve(begin + 2 + form.bytes + bytes_after);
   out.resize(begin + 2 + form.bytes);
   std::byte* at = out.data() + begin;
   *at++ = static_cast<std::byte>(form.form);

@@ -8,6 +8,7 @@
 // shift is the number of low bits that are zero in every value (0 when all are zero). The form with fewer bytes by
 // exact count is taken, form 0 at a tie, so that equal integers are equal bytes.
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -16,7 +17,8 @@
 
 namespace gleaner {
 
-void put_integers(Bytes& out, std::span<const std::int64_t> values);
+// bytes_after: what the caller appends then, without the vector growing for it.
+void put_integers(Bytes& out, std::span<const std::int64_t> values, std::size_t bytes_after = 0);
 
 // Fills `values` (all zero before); magnitudes above `bound` and any other spelling than put_integers' are corrupt.
 // After an error values are undefined but in bounds.

@@ -166,6 +166,9 @@ RC_GTEST_PROP(Record, RoundTrips, ()) {
   RC_ASSERT(loaded.weight() == accumulator.weight());
   RC_ASSERT(loaded.contributions() == accumulator.contributions());
   RC_ASSERT(loaded.to_record() == record);
+  Bytes after{std::byte{1}, std::byte{2}};
+  accumulator.append_record(after);
+  RC_ASSERT(std::ranges::equal(ByteView(after).subspan(2), record));
 }
 
 TEST(Record, SparseSumsAreSmall) {
