@@ -181,8 +181,8 @@ using Message = std::variant<Hello, Welcome, Offer, Accept, Decline, Settle, Pla
                              Refused, Heartbeat, Drain, Superseded, RunEnded, Failure>;
 
 // A frame is u32 body length, u8 type, body. The whole frame, ready to be written. Sentences for people (reason,
-// detail, text, software) are cut to their limit; anything else beyond the limits of docs/protocol.md is a broken
-// invariant.
+// detail, text, software) are cut to their limit, and the figures of an answer (left, right, loss) made finite;
+// anything else beyond the limits of docs/protocol.md is a broken invariant.
 Bytes encode_frame(const Message& message);
 
 // The limits that a run must keep to be offered to devices; the error (bad_input) names the field.

@@ -1,6 +1,8 @@
 #include <flatbuffers/flatbuffers.h>
 
-#include <cstring>
+#include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "common/check.hpp"
 #include "protocol/messages.hpp"
@@ -16,6 +18,12 @@ static_assert(sizeof(wire::SyncChunkHead) == wire::kSyncChunkHeadBytes);
 static_assert(sizeof(wire::UpdateHead) == wire::kUpdateHeadBytes);
 static_assert(sizeof(wire::SkipBody) == wire::kSkipBytes);
 static_assert(sizeof(wire::ReceivedBody) == wire::kReceivedBytes);
+
+// What a diverged device reports must not break the protocol: it becomes the largest finite number.
+float finite(float value) {
+  constexpr float kMax = std::numeric_limits<float>::max();
+  return std::isnan(value) ? kMax : std::clamp(value, -kMax, kMax);
+}
 
 using Builder = flatbuffers::FlatBufferBuilder;
 using Text = flatbuffers::Offset<flatbuffers::String>;
@@ -55,12 +63,13 @@ class Encoder {
   }
   Bytes operator()(const SyncChunk& m) { return naked(wire::SyncChunkHead(m.plan.value, m.offset), m.bytes); }
   Bytes operator()(const Update& m) {
-    const wire::UpdateHead head(m.plan.value, m.digest.value, m.samples, m.total_bytes, m.offset, m.compute_ms, m.left,
-                                m.right, m.loss, 0);
+    const wire::UpdateHead head(m.plan.value, m.digest.value, m.samples, m.total_bytes, m.offset, m.compute_ms,
+                                finite(m.left), finite(m.right), finite(m.loss), 0);
     return naked(head, m.bytes);
   }
   Bytes operator()(const Skip& m) {
-    return naked(wire::SkipBody(m.plan.value, m.samples, m.compute_ms, m.left, m.right, m.loss, 0), {});
+    return naked(
+        wire::SkipBody(m.plan.value, m.samples, m.compute_ms, finite(m.left), finite(m.right), finite(m.loss), 0), {});
   }
   Bytes operator()(const Received& m) { return naked(wire::ReceivedBody(m.plan.value, m.offset, 0), {}); }
   Bytes operator()(const Refused& m) {

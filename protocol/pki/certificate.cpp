@@ -138,13 +138,18 @@ Status check_key_matches(const std::string& certificate_file, const std::string&
 }
 
 Status check_issued_by(const std::string& certificate_file, const std::string& ca_file) {
+  GLEANER_ASSIGN(const FileHandle handle, open_pem(certificate_file, "certificate"));
   GLEANER_ASSIGN(const CertificateHandle certificate, read_certificate(certificate_file));
   GLEANER_ASSIGN([[maybe_unused]] const CertificateHandle first, read_certificate(ca_file));
+  // Behind the certificate a file may hold the CAs between it and ours.
+  const ChainHandle chain(sk_X509_new_null());
+  while (X509* next = PEM_read_X509(handle.get(), nullptr, nullptr, nullptr)) sk_X509_push(chain.get(), next);
+  ERR_clear_error();
   const StoreHandle store(X509_STORE_new());
   const StoreContextHandle context(X509_STORE_CTX_new());
-  if (!store || !context || X509_STORE_load_file(store.get(), ca_file.c_str()) != 1 ||
+  if (!chain || !store || !context || X509_STORE_load_file(store.get(), ca_file.c_str()) != 1 ||
       X509_STORE_set_flags(store.get(), X509_V_FLAG_NO_CHECK_TIME) != 1 ||
-      X509_STORE_CTX_init(context.get(), store.get(), certificate.get(), nullptr) != 1) {
+      X509_STORE_CTX_init(context.get(), store.get(), certificate.get(), chain.get()) != 1) {
     return fail(ErrorCode::bad_input,
                 fmt::format("{}: cannot be used as a list of CAs: {}", ca_file, take_openssl_reason()));
   }
