@@ -23,11 +23,6 @@ constexpr std::chrono::milliseconds kPause{100};
 constexpr std::chrono::seconds kLogInterval{10};
 constexpr auto kAsTuple = asio::as_tuple(asio::use_awaitable);
 
-bool is_shortage(const error_code& error) {
-  return error == asio::error::no_descriptors || error == boost::system::errc::too_many_files_open_in_system ||
-         error == asio::error::no_buffer_space || error == asio::error::no_memory;
-}
-
 Result<tcp::endpoint> endpoint_of(const asio::any_io_executor& executor, const std::string& host, std::uint16_t port) {
   error_code error;
   const asio::ip::address address = asio::ip::make_address(host, error);
@@ -71,7 +66,7 @@ asio::awaitable<Result<tcp::socket>> Acceptor::accept() {
     if (state.cancelled() != asio::cancellation_type::none || !acceptor_.is_open()) {
       co_return fail(ErrorCode::retry, "no longer listening");
     }
-    if (!is_shortage(error)) continue;  // a connection that was gone before it was taken
+    if (error == asio::error::connection_aborted) continue;  // it was gone before it was taken
     ++shortages_;
     log_shortage(error.message());
     pause_.expires_after(kPause);

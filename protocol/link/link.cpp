@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <boost/asio/as_tuple.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <cerrno>
@@ -16,6 +17,8 @@ namespace gleaner {
 namespace {
 
 constexpr auto kAsTuple = asio::as_tuple(asio::use_awaitable);
+constexpr std::size_t kTurnBytes = 256U << 10;
+constexpr std::size_t kFrameCostBytes = 4096;  // what handling the smallest frame costs, in bytes of a large one
 using boost::system::error_code;
 
 }  // namespace
@@ -62,6 +65,7 @@ Link::Step Link::step(int result, bool writing) {
     case SSL_ERROR_WANT_READ: return Step::want_read;
     case SSL_ERROR_WANT_WRITE: return Step::want_write;
     case SSL_ERROR_ZERO_RETURN:
+      if (awaited_ == Awaited::handshake) break;
       begin_close(Error(ErrorCode::retry, address_ + ": closed by the far side"));
       return Step::failed;
     default: break;
@@ -70,7 +74,11 @@ Link::Step Link::step(int result, bool writing) {
   if (writing) {
     if (auto words = parting_words()) error = std::move(*words);
   }
-  abort(std::move(error));
+  if (awaited_ == Awaited::handshake) {
+    reason_ = std::move(error);  // handshake() ends the link when the far side has heard the alert
+  } else {
+    abort(std::move(error));
+  }
   return Step::failed;
 }
 
@@ -95,7 +103,7 @@ Link::Step Link::try_handshake() {
 }
 
 Link::Step Link::try_read(std::span<std::byte> out, std::size_t& done) {
-  if (phase_ != Phase::open) return Step::failed;
+  if (phase_ != Phase::open || unreadable_) return Step::failed;
   ERR_clear_error();
   errno = 0;
   std::size_t size = 0;
@@ -118,6 +126,7 @@ Link::Step Link::try_write(ByteView in, std::size_t& done) {
 // the link.
 asio::awaitable<void> Link::wait(Step step) {
   const Wait kind = step == Step::want_write ? Wait::wait_write : Wait::wait_read;
+  read_in_turn_bytes_ = 0;
   const auto [error] = co_await socket_.async_wait(kind, kAsTuple);
   const auto state = co_await asio::this_coro::cancellation_state;
   if (state.cancelled() != asio::cancellation_type::none) {
@@ -149,17 +158,25 @@ asio::awaitable<Result<InFrame>> Link::read(Sender expected) {
   if (!status) co_return fail(std::move(status).error());
   const Result<FrameHeader> header = decode_header(start, expected);
   if (!header) {
+    unreadable_ = true;
+    read_deadline_ = kNever;
     reason_ = header.error().within(address_);
-    begin_close(*reason_);
     co_return fail(*reason_);
   }
   InFrame frame{.header = *header, .body = AlignedBuffer(header->body_bytes)};
-  const std::chrono::milliseconds transfer(std::uint64_t{header->body_bytes} * 1000 / limits_.frame_bytes_per_s_min);
+  const std::uint32_t rate = std::max(limits_.frame_bytes_per_s_min, 1U);
+  const std::chrono::milliseconds transfer(std::uint64_t{header->body_bytes} * 1000 / rate);
   expect(Awaited::frame_rest, limits_.frame_timeout + transfer);
   status = co_await fill(frame.body.bytes());
   if (!status) co_return fail(std::move(status).error());
   read_deadline_ = kNever;
   ++counters_.frames_in;
+  // A far side that always has the next frame ready must not keep the thread from the others.
+  read_in_turn_bytes_ += std::max<std::size_t>(header->body_bytes, kFrameCostBytes);
+  if (read_in_turn_bytes_ >= kTurnBytes) {
+    read_in_turn_bytes_ = 0;
+    co_await asio::post(asio::use_awaitable);
+  }
   co_return frame;
 }
 

@@ -76,7 +76,8 @@ class Link : public std::enable_shared_from_this<Link> {
   bool resumed() const { return resumed_; }
   LinkCounters counters() const;
 
-  // The next frame; one read at a time. After an error every read fails. A read that is cancelled ends the link.
+  // The next frame; one read at a time. After an error every read fails. When the bytes were wrong (peer_fault), frames
+  // can still be sent, so that the caller can say why before it closes. A read that is cancelled ends the link.
   asio::awaitable<Result<InFrame>> read(Sender expected);
 
   // Queues the frame; it leaves together with others that are small. retry when the queue has no room: the far side
@@ -153,7 +154,9 @@ class Link : public std::enable_shared_from_this<Link> {
   Clock::time_point armed_for_ = kNever;
   Phase phase_ = Phase::open;
   Awaited awaited_ = Awaited::handshake;
+  std::size_t read_in_turn_bytes_ = 0;
   bool writer_runs_ = false;
+  bool unreadable_ = false;  // the far side's bytes make no sense any more
   bool resumed_ = false;
 };
 

@@ -5,7 +5,9 @@
 #include <openssl/ssl.h>
 #include <sys/socket.h>
 
+#include <array>
 #include <boost/asio/as_tuple.hpp>
+#include <boost/asio/buffer.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <vector>
@@ -131,13 +133,34 @@ asio::awaitable<Status> Link::handshake() {
   expect(Awaited::handshake, limits_.handshake_timeout);
   for (;;) {
     const Step step = try_handshake();
-    if (step == Step::progress) break;
-    if (step == Step::failed) co_return fail(reason());
+    if (step == Step::progress || step == Step::failed) break;
     co_await wait(step);
   }
   read_deadline_ = kNever;
+  if (reason_) {
+    co_await let_alert_arrive();
+    co_return fail(*reason_);
+  }
+  awaited_ = Awaited::frame_start;
   resumed_ = SSL_session_reused(ssl_.get()) == 1;
   co_return identify();
+}
+
+// Closing a socket with unread bytes makes the kernel cut the connection, and our alert, which says what is wrong,
+// could be lost: it waits for the far side's end, for close_timeout at most.
+asio::awaitable<void> Link::let_alert_arrive() {
+  if (phase_ == Phase::closed) co_return;
+  close_deadline_ = Clock::now() + limits_.close_timeout;
+  arm_watchdog();
+  error_code error;
+  socket_.shutdown(tcp::socket::shutdown_send, error);
+  std::array<std::byte, 1024> scratch{};
+  while (phase_ != Phase::closed) {
+    error = {};
+    socket_.read_some(asio::buffer(scratch), error);
+    if (error && error != asio::error::would_block) co_return;
+    if (error) co_await wait(Step::want_read);
+  }
 }
 
 // The far side from its certificate, checked again: a resumed session brings the certificate of the first one.

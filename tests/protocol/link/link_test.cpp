@@ -9,6 +9,7 @@
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
 #include "protocol/link/task_group.hpp"
@@ -387,6 +388,49 @@ asio::awaitable<void> many_links(LinkTest& test) {
   EXPECT_EQ(good, 5 * kLinks);
 }
 TEST_F(LinkTest, ManyParallelLinks) { run(many_links(*this)); }
+
+// What cannot be understood can still be answered before the link is closed.
+asio::awaitable<void> answer_a_bad_frame(LinkTest& test) {
+  Pair pair = co_await open_pair(test);
+  EXPECT_TRUE((*pair.client)->send(encode_frame(RunEnded{})).has_value());  // not a device's to say
+  const auto bad = co_await (*pair.server)->read(Sender::device);
+  EXPECT_THAT(error_of(bad), HasSubstr("a device may not send a RunEnded"));
+  EXPECT_TRUE((*pair.server)->send(encode_frame(Failure{.text = "no"})).has_value());
+  (*pair.server)->close("protocol");
+  const auto failure = co_await (*pair.client)->read(Sender::coordinator);
+  EXPECT_TRUE(failure.has_value()) << error_of(failure);
+}
+TEST_F(LinkTest, BadFrameCanBeAnswered) { run(answer_a_bad_frame(*this)); }
+
+asio::awaitable<void> count_turns(asio::io_context& io, const bool& stop, int& turns) {
+  while (!stop) {
+    co_await asio::post(io, asio::use_awaitable);
+    ++turns;
+  }
+}
+
+// A peer that always has the next frame ready does not starve the others on the thread.
+asio::awaitable<void> read_in_turns(LinkTest& test) {
+  constexpr int kFrames = 5000;
+  Pair pair = co_await open_pair(test);
+  Bytes frames;
+  for (int i = 0; i < kFrames; ++i) {
+    const Bytes frame = encode_frame(Heartbeat{});
+    frames.insert(frames.end(), frame.begin(), frame.end());
+  }
+  EXPECT_TRUE((*pair.client)->send(std::move(frames)).has_value());
+  while ((*pair.client)->queued_bytes() > 0) co_await asio::post(test.io_, asio::use_awaitable);
+  bool stop = false;
+  int turns = 0;
+  TaskGroup group(test.io_.get_executor(), 1);
+  EXPECT_TRUE(group.spawn("turns", count_turns(test.io_, stop, turns)).has_value());
+  for (int i = 0; i < kFrames; ++i) EXPECT_TRUE((co_await (*pair.server)->read(Sender::device)).has_value());
+  stop = true;
+  EXPECT_GE(turns, kFrames / 100);
+  co_await group.wait();
+  (*pair.client)->close("done");
+}
+TEST_F(LinkTest, AFloodIsReadInTurns) { run(read_in_turns(*this)); }
 
 // The connection is cut without a goodbye.
 TEST_F(LinkTest, CutConnection) {

@@ -1,0 +1,70 @@
+// What an idle connection costs: a fleet holds thousands for months.
+
+#include <gtest/gtest.h>
+#include <malloc.h>
+#include <unistd.h>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <cstdio>
+#include <fstream>
+
+#include "protocol/link/task_group.hpp"
+#include "tests/protocol/link/world.hpp"
+
+namespace gleaner::testing {
+namespace {
+
+constexpr std::size_t kLinks = 1000;
+constexpr double kBytesMax = 30'000;  // an end; measured: 21 kB
+
+std::size_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  std::size_t total = 0, resident = 0;
+  file >> total >> resident;
+  return resident * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+}
+
+asio::awaitable<void> wait_for_a_frame(std::shared_ptr<Link> link, Sender sender) {
+  while (co_await link->read(sender)) {
+  }
+}
+
+asio::awaitable<void> open_and_rest(LinkTest& test, TaskGroup& group, double& bytes_an_end) {
+  const TlsContext server = test.pki_.server(), client = test.pki_.client();
+  std::vector<std::shared_ptr<Link>> links;
+  std::size_t before = 0;
+  for (std::size_t i = 0; i < kLinks + 50; ++i) {
+    if (i == 50) before = resident_bytes();  // the first ones warm the libraries up
+    Pair pair = co_await test.open(server, client);
+    EXPECT_TRUE(pair.server.has_value()) << error_of(pair.server);
+    EXPECT_TRUE(pair.client.has_value()) << error_of(pair.client);
+    if (!pair.server || !pair.client) co_return;
+    // One frame each way, then both ends wait for the next.
+    EXPECT_TRUE((*pair.client)->send(encode_frame(Hello{.software = "test"})).has_value());
+    EXPECT_TRUE((co_await (*pair.server)->read(Sender::device)).has_value());
+    EXPECT_TRUE((*pair.server)->send(encode_frame(Welcome{})).has_value());
+    EXPECT_TRUE((co_await (*pair.client)->read(Sender::coordinator)).has_value());
+    EXPECT_TRUE(group.spawn("server", wait_for_a_frame(*pair.server, Sender::device)).has_value());
+    EXPECT_TRUE(group.spawn("client", wait_for_a_frame(*pair.client, Sender::coordinator)).has_value());
+    links.push_back(*pair.server);
+    links.push_back(*pair.client);
+  }
+  ::malloc_trim(0);
+  bytes_an_end = static_cast<double>(resident_bytes() - before) / (2.0 * kLinks);
+  for (const auto& link : links) link->close("done");
+  co_await group.wait();
+}
+
+TEST_F(LinkTest, AnIdleLinkIsSmall) {
+  if (raise_descriptor_limit() < 2 * kLinks + 200) GTEST_SKIP() << "not enough descriptors";
+  TaskGroup group(io_.get_executor(), 3 * kLinks);
+  double bytes_an_end = 0;
+  run(open_and_rest(*this, group, bytes_an_end));
+  std::printf("%zu idle links: %.1f kB an end\n", kLinks, bytes_an_end / 1000);
+  EXPECT_GT(bytes_an_end, 1000);
+  EXPECT_LT(bytes_an_end, kBytesMax);
+}
+
+}  // namespace
+}  // namespace gleaner::testing
