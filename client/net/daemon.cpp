@@ -118,9 +118,8 @@ class Daemon {
   }
 
   void perform(session::CloseConnection action) {
-    if (!link_) return;
-    log_warn("{}", action.reason);
-    link_->close(action.reason);
+    // The end of the link brings the reason back, and the session says it when it is news.
+    if (link_) link_->close(action.reason);
   }
 
   void perform(session::SetHeartbeat action) {

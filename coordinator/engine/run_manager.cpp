@@ -267,8 +267,8 @@ void RunManager::list(std::function<void(Result<std::vector<RunStatus>>)> done) 
       (*all)->push_back(status_of_row(row, *totals));
     }
     needs_.executors.loop([this, all, done] {
-      for (auto& status : *all ? **all : std::vector<RunStatus>{}) {
-        if (engine_ && engine_->settings().spec.id == status.row.id) status = engine_->status();
+      for (std::size_t i = 0; *all && engine_ && i < (*all)->size(); ++i) {
+        if (auto& status = (**all)[i]; engine_->settings().spec.id == status.row.id) status = engine_->status();
       }
       done(std::move(*all));
     });

@@ -101,7 +101,11 @@ asio::awaitable<void> Server::serve(asio::ip::tcp::socket socket) {
   limits.idle_timeout = limits.handshake_timeout;  // until the hello
   auto link = co_await Link::accept(std::move(socket), *tls_, limits);
   if (!link) {
-    if (trouble_.note(host, link.error().message())) log_warn("connection from {}: {}", host, link.error().message());
+    // Without the far side's port, which is another one each time.
+    const std::string& message = link.error().message();
+    const auto colon = message.find(": ");
+    const std::string what = colon == std::string::npos ? message : message.substr(colon + 2);
+    if (trouble_.note(host, what)) log_warn("connection from {}: {}", host, what);
   } else if ((*link)->peer().kind != PeerKind::device) {
     (*link)->close("only devices connect here");
   } else {
