@@ -1,6 +1,7 @@
 #include "benchmarks/service/bed.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <charconv>
 #include <cstdlib>
@@ -13,6 +14,8 @@ namespace gleaner::bench {
 namespace {
 
 constexpr std::int64_t kDays = 2;
+// Thousands of certificates are not worth the disk that is measured.
+constexpr const char* kMemoryFolder = "/dev/shm";
 constexpr Duration kStartTimeout = std::chrono::seconds(20);
 
 pki::Validity validity() { return pki::Validity::days(system_clock().wall_unix_ms() / 1000, kDays); }
@@ -42,19 +45,21 @@ Folder::~Folder() {
 
 Result<Bed> Bed::make(const std::string& parent) {
   GLEANER_ASSIGN(Folder folder, Folder::make(parent));
-  const pki::KeyFiles ca{folder.at("ca.pem"), folder.at("ca.key")};
+  GLEANER_ASSIGN(Folder certificates, Folder::make(::access(kMemoryFolder, W_OK) == 0 ? kMemoryFolder : parent));
+  const pki::KeyFiles ca{certificates.at("ca.pem"), certificates.at("ca.key")};
   GLEANER_TRY(pki::make_ca("bench", validity(), ca));
   GLEANER_TRY(pki::issue_certificate(
       ca, {.role = pki::Role::coordinator, .name = "coordinator", .addresses = {"127.0.0.1"}, .validity = validity()},
-      {folder.at("coordinator.pem"), folder.at("coordinator.key")}));
-  return Bed(std::move(folder), ca);
+      {certificates.at("coordinator.pem"), certificates.at("coordinator.key")}));
+  return Bed(std::move(folder), std::move(certificates), ca);
 }
 
 std::string Bed::device_name(std::uint32_t index) { return fmt::format("device-{:05}", index); }
 
 Result<TlsFiles> Bed::device(std::uint32_t index) const {
   const std::string name = device_name(index);
-  const TlsFiles files{.ca = ca_.certificate, .certificate = at(name + ".pem"), .key = at(name + ".key")};
+  const TlsFiles files{
+      .ca = ca_.certificate, .certificate = certificates_.at(name + ".pem"), .key = certificates_.at(name + ".key")};
   if (!std::filesystem::exists(files.certificate)) {
     GLEANER_TRY(
         pki::issue_certificate(ca_, {.role = pki::Role::device, .name = name, .addresses = {}, .validity = validity()},
@@ -64,7 +69,9 @@ Result<TlsFiles> Bed::device(std::uint32_t index) const {
 }
 
 TlsFiles Bed::coordinator() const {
-  return {.ca = ca_.certificate, .certificate = at("coordinator.pem"), .key = at("coordinator.key")};
+  return {.ca = ca_.certificate,
+          .certificate = certificates_.at("coordinator.pem"),
+          .key = certificates_.at("coordinator.key")};
 }
 
 Result<Coordinator> Coordinator::start(const Bed& bed, const std::string& name) {

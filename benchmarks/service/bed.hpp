@@ -38,8 +38,10 @@ class Bed {
   std::string at(const std::string& name) const { return folder_.at(name); }
 
  private:
-  Bed(Folder folder, pki::KeyFiles ca) : folder_(std::move(folder)), ca_(std::move(ca)) {}
+  Bed(Folder folder, Folder certificates, pki::KeyFiles ca)
+      : folder_(std::move(folder)), certificates_(std::move(certificates)), ca_(std::move(ca)) {}
   Folder folder_;
+  Folder certificates_;
   pki::KeyFiles ca_;
 };
 

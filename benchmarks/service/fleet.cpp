@@ -1,9 +1,9 @@
 #include "benchmarks/service/fleet.hpp"
 
 #include <fmt/format.h>
+#include <exception>
 
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -15,6 +15,11 @@
 
 namespace gleaner::bench {
 namespace {
+
+// A load that broke measures nothing: it ends the program.
+void fail_loudly(const std::exception_ptr& thrown) {
+  if (thrown) std::rethrow_exception(thrown);
+}
 
 namespace asio = boost::asio;
 
@@ -225,7 +230,7 @@ std::uint32_t Fleet::refusals() {
 Result<std::unique_ptr<Prober>> Prober::join(const Bed& bed, std::uint16_t port, std::uint32_t device) {
   GLEANER_ASSIGN(auto files, bed.device(device));
   std::unique_ptr<Prober> prober(new Prober());
-  asio::co_spawn(prober->io_, prober->open(port, std::move(files)), asio::detached);
+  asio::co_spawn(prober->io_, prober->open(port, std::move(files)), fail_loudly);
   while (!prober->link_ && !prober->error_ && prober->io_.run_one() > 0) {
   }
   if (prober->error_) return fail(*prober->error_);

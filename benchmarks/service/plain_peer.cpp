@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 #include <unistd.h>
+#include <exception>
 
 #include <array>
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <boost/asio/read.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
@@ -16,6 +16,11 @@
 
 namespace gleaner::bench {
 namespace {
+
+// A load that broke measures nothing: it ends the program.
+void fail_loudly(const std::exception_ptr& thrown) {
+  if (thrown) std::rethrow_exception(thrown);
+}
 
 namespace asio = boost::asio;
 using asio::ip::tcp;
@@ -45,7 +50,7 @@ class PlainServer {
     use_files(tls_, files);
   }
   void run(int ready_fd) {
-    asio::co_spawn(io_, accept_all(), asio::detached);
+    asio::co_spawn(io_, accept_all(), fail_loudly);
     tell(ready_fd, fmt::format("{}\n", acceptor_.local_endpoint().port()));
     io_.run();
   }
@@ -55,7 +60,7 @@ class PlainServer {
     for (;;) {
       tcp::socket socket = co_await acceptor_.async_accept(asio::use_awaitable);
       auto stream = std::make_shared<Stream>(std::move(socket), tls_);
-      asio::co_spawn(io_, serve(stream), asio::detached);
+      asio::co_spawn(io_, serve(stream), fail_loudly);
     }
   }
   asio::awaitable<void> serve(std::shared_ptr<Stream> stream) {
@@ -87,7 +92,7 @@ class PlainServer {
     answers_ = 0;
     if (rounds_left_ == 0) return;
     --rounds_left_;
-    for (const auto& stream : streams_) asio::co_spawn(io_, send_plan(stream), asio::detached);
+    for (const auto& stream : streams_) asio::co_spawn(io_, send_plan(stream), fail_loudly);
   }
   asio::awaitable<void> send_plan(std::shared_ptr<Stream> stream) {
     co_await asio::async_write(*stream, asio::buffer(plan_), asio::use_awaitable);
@@ -122,7 +127,7 @@ int run_plain_server(const TlsFiles& files, const PlainRound& round, int ready_f
 
 int run_plain_client(const TlsFiles& files, std::uint16_t port, int ready_fd) {
   asio::io_context io{1};
-  asio::co_spawn(io, hold_one_link(io, port, files, ready_fd), asio::detached);
+  asio::co_spawn(io, hold_one_link(io, port, files, ready_fd), fail_loudly);
   io.run();
   return 0;
 }
