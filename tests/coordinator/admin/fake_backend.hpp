@@ -74,8 +74,8 @@ class RunningServer {
 
  private:
   std::filesystem::path folder_;
+  boost::asio::io_context loop_{1};  // goes after the backend, whose held answers have timers on it
   FakeBackend backend_;
-  boost::asio::io_context loop_{1};
   std::optional<AdminServer> server_;
   std::uint16_t port_ = 0;
   std::thread thread_;
