@@ -2,6 +2,7 @@
 // Where a run's messages to devices go, and what crossed the sockets. Loop thread only.
 
 #include <cstdint>
+#include <memory>
 
 #include "common/bytes.hpp"
 #include "common/ids.hpp"
