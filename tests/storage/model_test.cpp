@@ -194,7 +194,7 @@ class Machine {
     if (snapshot) RC_ASSERT(snapshot->version.value == newest_snapshot);
   }
 
-  Folder folder_;
+  Folder folder_{Folder::Place::memory};
   std::unique_ptr<Database> database_;
   Model model_;
 };

@@ -10,8 +10,11 @@
 
 namespace gleaner::test {
 
-Folder::Folder() {
-  std::string pattern = (std::filesystem::temp_directory_path() / "gleaner-storage-XXXXXX").string();
+Folder::Folder(Place place) {
+  const std::filesystem::path memory = "/dev/shm";
+  const bool in_memory = place == Place::memory && std::filesystem::is_directory(memory);
+  const std::filesystem::path parent = in_memory ? memory : std::filesystem::temp_directory_path();
+  std::string pattern = (parent / "gleaner-storage-XXXXXX").string();
   if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary folder");
   path_ = pattern;
 }

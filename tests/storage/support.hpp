@@ -10,10 +10,11 @@
 
 namespace gleaner::test {
 
-// Made empty, removed at the end.
+// Made empty, removed at the end. In memory, where there is such a place, no write waits for a disk.
 class Folder {
  public:
-  Folder();
+  enum class Place { disk, memory };
+  explicit Folder(Place place = Place::disk);
   Folder(const Folder&) = delete;
   Folder& operator=(const Folder&) = delete;
   ~Folder();
