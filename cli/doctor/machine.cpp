@@ -41,9 +41,11 @@ bool is_locked(const std::string& lock_file, std::string& pid) {
   request.l_whence = SEEK_SET;
   const bool known = ::fcntl(descriptor, F_OFD_GETLK, &request) == 0;
   ::close(descriptor);
-  std::string word;
-  std::ifstream text(lock_file);
-  if (text >> word >> pid && word != "pid") pid.clear();
+  std::ifstream lines(lock_file);
+  std::string line;
+  while (std::getline(lines, line)) {
+    if (line.starts_with("pid ")) pid = line.substr(4);
+  }
   return known && request.l_type != F_UNLCK;
 }
 
