@@ -60,11 +60,11 @@ TlsContext TestPki::client(const std::string& name, const std::string& ca, const
 
 LinkLimits test_limits() {
   using std::chrono::milliseconds;
-  return {.connect_timeout = milliseconds(20'000),
-          .handshake_timeout = milliseconds(20'000),
-          .idle_timeout = milliseconds(20'000),
-          .frame_timeout = milliseconds(20'000),
-          .write_timeout = milliseconds(20'000),
+  return {.connect_timeout = milliseconds(90'000),
+          .handshake_timeout = milliseconds(90'000),
+          .idle_timeout = milliseconds(90'000),
+          .frame_timeout = milliseconds(90'000),
+          .write_timeout = milliseconds(90'000),
           .close_timeout = milliseconds(2'000)};
 }
 
@@ -78,7 +78,7 @@ void LinkTest::run(asio::awaitable<void> body) {
     if (error) std::rethrow_exception(error);
   };
   asio::co_spawn(io_, std::move(body), done);
-  io_.run_for(std::chrono::seconds(60));
+  io_.run_for(std::chrono::seconds(110));
   ASSERT_TRUE(ended) << "the test's body did not end";
   ASSERT_TRUE(io_.stopped()) << "something was left behind that does not end";
 }

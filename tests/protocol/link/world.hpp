@@ -40,14 +40,14 @@ struct Pair {
   Link::Opened client;
 };
 
-// Limits that fail a test fast and yet leave a busy machine time for a handshake.
+// Limits that even a very busy machine keeps; a test that is about a limit sets its own.
 LinkLimits test_limits();
 
 class LinkTest : public ::testing::Test {
  protected:
   LinkTest();
 
-  // Runs the test's body to its end, and then what it left behind; a minute is the limit.
+  // Runs the test's body to its end, and then what it left behind; within CTest's limit.
   void run(asio::awaitable<void> body);
 
  public:
