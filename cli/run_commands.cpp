@@ -70,7 +70,7 @@ void print_facts(JsonView run, std::ostream& out) {
   const JsonView counters = run["counters"];
   const std::string waiting = run["waiting_for"].text();
   line("run", run["name"].text());
-  line("state", state_text(run) + (waiting.empty() ? "" : ", waiting for " + waiting));
+  line("state", state_text(run) + (waiting.empty() ? "" : " (" + waiting + ")"));
   line("recipe", run["recipe"].text());
   line("round",
        fmt::format("{} of {}, version {}", run["round"].count(), run["rounds"].count(), run["version"].count()));

@@ -52,7 +52,7 @@ TEST_F(CoordinatorCommands, RunShowHasFactsAndRounds) {
   const Ran ran = ask({"run", "show", "demo", "--rounds", "3"});
   EXPECT_EQ(ran.code, kOk);
   EXPECT_EQ(last_call(), "show_run demo 3");
-  EXPECT_THAT(ran.out, HasSubstr("state       collecting, waiting for 3 answers\n"));
+  EXPECT_THAT(ran.out, HasSubstr("state       collecting (waiting for 3 answers)\n"));
   EXPECT_THAT(ran.out, HasSubstr("up          1.00 MB  1/50 of dense\n"));
   EXPECT_THAT(ran.out, HasSubstr("    3        3        8      0        0  0 B   0 B  1.5 s   52.00 %     -\n"));
 }

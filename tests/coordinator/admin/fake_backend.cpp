@@ -21,7 +21,7 @@ RunStatus sample_run(const std::string& name) {
   run.row.created_unix_ms = 1'700'000'000'000;
   run.recipe = "gsasg";
   run.phase = "collecting";
-  run.waiting_for = "3 answers";
+  run.waiting_for = "waiting for 3 answers";
   run.round = 12;
   run.rounds = 60;
   run.devices_connected = 8;
