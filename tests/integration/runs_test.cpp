@@ -13,7 +13,7 @@ TEST(Runs, a_second_run_waits_for_the_first_and_devices_keep_both_states) {
   world.start_coordinator();
   world.start_run({.name = "first", .rounds = 15, .devices = kDevices});
   world.start_run({.name = "second", .recipe = "gsasg", .rounds = 5, .devices = kDevices});
-  EXPECT_EQ(world.state("first"), "active");
+  EXPECT_TRUE(eventually([&] { return world.state("first") == "active"; }));
   EXPECT_EQ(world.state("second"), "waiting");
   world.start_clients();
   EXPECT_NE(world.finish("first"), "");
@@ -55,7 +55,8 @@ TEST(Runs, pause_holds_a_run_over_a_restart_and_resume_lets_it_go_on) {
   world.start_clients();
   ASSERT_TRUE(world.reaches(3));
   ASSERT_TRUE(world.tell("/v1/runs/run/pause"));
-  ASSERT_TRUE(eventually([&] { return world.run().at("phase").as_string() == "waiting"; }));
+  ASSERT_TRUE(eventually([&] { return world.run().at("phase").as_string() == "waiting"; }))
+      << json::serialize(world.run());
   const std::uint32_t held = world.version();
   world.coordinator().kill();
   world.start_coordinator();

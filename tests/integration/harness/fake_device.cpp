@@ -6,7 +6,8 @@
 
 namespace gleaner::testing {
 
-FakeDevice::FakeDevice(const World& world, const std::string& certificate) : world_(world), certificate_(certificate) {}
+FakeDevice::FakeDevice(const World& world, const std::string& certificate, const std::string& ca)
+    : world_(world), files_(world.tls_files(certificate, ca)) {}
 
 FakeDevice::~FakeDevice() { forget(); }
 
@@ -34,7 +35,7 @@ std::optional<T> FakeDevice::run(boost::asio::awaitable<T> work, milliseconds pa
 }
 
 Status FakeDevice::connect() {
-  auto context = TlsContext::make_client(world_.tls_files(certificate_), "127.0.0.1");
+  auto context = TlsContext::make_client(files_, "127.0.0.1");
   if (!context) return fail(context.error());
   end_.clear();
   const auto opened =

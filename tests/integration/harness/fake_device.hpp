@@ -19,8 +19,8 @@ struct Incoming {
 
 class FakeDevice {
  public:
-  // certificate: by the name of its files in the world.
-  FakeDevice(const World& world, const std::string& certificate);
+  // certificate, ca: by the names of their files in the world.
+  FakeDevice(const World& world, const std::string& certificate, const std::string& ca = "ca");
   ~FakeDevice();
 
   // A connection without a word said.
@@ -53,7 +53,7 @@ class FakeDevice {
   std::optional<T> run(boost::asio::awaitable<T> work, milliseconds patience);
 
   const World& world_;
-  std::string certificate_;
+  TlsFiles files_;
   boost::asio::io_context io_{1};
   std::shared_ptr<Link> link_;
   RunSpec spec_;
