@@ -61,7 +61,7 @@ config::Schema schema_of(ClientConfig& client) {
          .kind = config::one_of(client.backend, {"auto", "cpu", "cuda", "reference"}),
          .description = "What the kernels run on; `auto` says in the log what it chose."}}},
       {"tls",
-       "Files in PEM format. The name in the certificate is the device's name.",
+       "Files in PEM format, read again on SIGHUP. The name in the certificate is the device's name.",
        {{.name = "ca",
          .kind = config::readable_file(client.ca),
          .description = "Certificates of the authorities that may vouch for the coordinator.",

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <csignal>
 #include <cstdio>
 
 #include "client/net/daemon.hpp"
@@ -30,5 +31,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "%s\n", e.what());
     return 2;
   }
+  // Until the daemon listens for it: a closed terminal, or a manager that asks for a reload, must not end it.
+  std::signal(SIGHUP, SIG_IGN);
   return gleaner::run_daemon(*config);
 }

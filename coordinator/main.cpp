@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <csignal>
 #include <cstdio>
 
 #include "common/log.hpp"
@@ -32,5 +33,6 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "%s\n", e.what());
     return 2;
   }
+  std::signal(SIGHUP, SIG_IGN);  // until the service listens for it: recovery may take a while
   return gleaner::run_service(*config, options);
 }

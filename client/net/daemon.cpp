@@ -26,12 +26,27 @@ namespace {
 
 constexpr const char* kSoftware = "gleaner-client " GLEANER_VERSION;
 
+Result<TlsContext> make_tls(const ClientConfig& config) {
+  const std::string server_name = config.server_name.empty() ? config.host : config.server_name;
+  return TlsContext::make_client({.ca = config.ca, .certificate = config.certificate, .key = config.key}, server_name);
+}
+
+Result<DeviceName> own_name(const TlsContext& tls) {
+  for (const auto& uri : tls.own_certificate().uris) {
+    if (uri.starts_with(pki::kDeviceUrn)) return DeviceName{uri.substr(pki::kDeviceUrn.size())};
+  }
+  return fail(ErrorCode::bad_input, tls.files().certificate +
+                                        ": the certificate names no device (urn:gleaner:device:NAME): issue one with "
+                                        "`gleaner pki issue NAME`");
+}
+
 class Daemon {
  public:
   Daemon(const ClientConfig& config, TlsContext tls, DeviceName name, std::unique_ptr<StateStore> store,
          const KernelTable& kernels)
       : config_(config),
         tls_(std::move(tls)),
+        name_(name),
         session_({.software = kSoftware, .cores = std::max(1U, std::thread::hardware_concurrency())}),
         backoff_(
             {.least = std::min<Duration>(config.retry_min, std::chrono::milliseconds(200)),
@@ -43,11 +58,7 @@ class Daemon {
             [this](auto job) { asio::post(io_, std::move(job)); }, [this](session::Event event) { handle(event); }) {}
 
   int run() {
-    signals_.async_wait([this](const boost::system::error_code& ec, int signal) {
-      if (ec) return;
-      log_info("signal {}: going down", signal);
-      stop();
-    });
+    wait_for_signal();
     perform_all(session_.begin());
     io_.run();
     thread_.join();
@@ -55,6 +66,34 @@ class Daemon {
   }
 
  private:
+  void wait_for_signal() {
+    signals_.async_wait([this](const boost::system::error_code& ec, int signal) {
+      if (ec) return;
+      if (signal == SIGHUP) {
+        reload();
+        wait_for_signal();
+        return;
+      }
+      log_info("signal {}: going down", signal);
+      stop();
+    });
+  }
+
+  // The connection that is open keeps its certificate; the next one shows the new.
+  void reload() {
+    auto made = make_tls(config_);
+    const auto name = made ? own_name(*made) : fail(made.error());
+    if (!name) {
+      log_error("signal {}: the old certificates stay in use: {}", SIGHUP, name.error().message());
+    } else if (*name != name_) {
+      log_error("signal {}: the old certificates stay in use: {} is for device {}, this is {}; start the daemon again",
+                SIGHUP, config_.certificate, name->value, name_.value);
+    } else {
+      tls_ = std::move(*made);
+      log_info("signal {}: certificates are read again, for the next connection", SIGHUP);
+    }
+  }
+
   void handle(const session::Event& event) {
     if (!stopping_) perform_all(session_.handle(event, system_clock().now()));
   }
@@ -210,10 +249,11 @@ class Daemon {
   asio::io_context io_{1};
   asio::thread_pool thread_{1};
   TlsContext tls_;
+  const DeviceName name_;
   session::Session session_;
   Backoff backoff_;
   TaskGroup tasks_{io_.get_executor(), 64};
-  asio::signal_set signals_{io_, SIGINT, SIGTERM};
+  asio::signal_set signals_{io_, SIGINT, SIGTERM, SIGHUP};
   asio::steady_timer reconnect_{io_};
   asio::steady_timer last_{io_};
   std::shared_ptr<Link> link_;
@@ -223,28 +263,16 @@ class Daemon {
   int exit_code_ = 0;
 };
 
-Result<DeviceName> own_name(const TlsContext& tls) {
-  for (const auto& uri : tls.own_certificate().uris) {
-    if (uri.starts_with(pki::kDeviceUrn)) return DeviceName{uri.substr(pki::kDeviceUrn.size())};
-  }
-  return fail(ErrorCode::bad_input, tls.files().certificate +
-                                        ": the certificate names no device (urn:gleaner:device:NAME): issue one with "
-                                        "`gleaner pki issue NAME`");
-}
-
 Result<int> try_run(const ClientConfig& config) {
   GLEANER_ASSIGN(const auto backend, parse_backend(config.backend));
   GLEANER_ASSIGN(const KernelTable* kernels, kernels_for(backend));
-  const std::string server_name = config.server_name.empty() ? config.host : config.server_name;
-  auto made =
-      TlsContext::make_client({.ca = config.ca, .certificate = config.certificate, .key = config.key}, server_name);
+  auto made = make_tls(config);
   if (!made && made.error().code() == ErrorCode::retry) {
     // The certificate is not valid yet: most likely the clock is not set yet. That mends itself.
     log_warn("{}", made.error().message());
     while (!made && made.error().code() == ErrorCode::retry) {
       std::this_thread::sleep_for(std::chrono::seconds(10));
-      made =
-          TlsContext::make_client({.ca = config.ca, .certificate = config.certificate, .key = config.key}, server_name);
+      made = make_tls(config);
     }
   }
   GLEANER_ASSIGN(auto tls, std::move(made));

@@ -64,7 +64,11 @@ class Service {
     for (const auto& device : devices) {
       if (device.revoked) revoked.insert(device.name.value);
     }
-    GLEANER_TRY(server_.reload(revoked));
+    if (const Status loaded = server_.reload(revoked); !loaded) {
+      // A device waits for its clock; here somebody reads the line, and a manager starts the service again.
+      const bool early = loaded.error().code() == ErrorCode::retry;
+      return fail(early ? ErrorCode::bad_input : loaded.error().code(), loaded.error().message());
+    }
     server_.recall(std::move(devices));
     GLEANER_ASSIGN(const std::uint16_t port, server_.listen());
 

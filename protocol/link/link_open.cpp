@@ -169,7 +169,7 @@ Status Link::identify() {
   if (!certificate) return fail(ErrorCode::peer_fault, address_ + ": it sent no certificate");
   const pki::CertificateFacts facts = pki::facts_of(certificate.get());
   const std::string what = fmt::format("{}: its certificate \"{}\"", address_, facts.subject);
-  const Status dates = pki::check_dates(facts, what, system_clock().wall_unix_ms() / 1000);
+  const Status dates = pki::check_dates(facts, what, system_clock().wall_unix_ms() / 1000, pki::ClockShown::day);
   if (!dates) {
     return fail(context_.is_server() ? ErrorCode::peer_fault : ErrorCode::retry, dates.error().message());
   }

@@ -18,7 +18,8 @@ namespace {
 constexpr int kAlertReason = 1000;
 
 std::string date(std::int64_t unix_s) { return to_iso8601(unix_s * 1000); }
-std::string now() { return to_iso8601(system_clock().wall_unix_ms()); }
+// To the day: a line that says the seconds would be another one at every try, and never a repetition.
+std::string today() { return pki::day_of(system_clock().wall_unix_ms() / 1000); }
 
 std::string names_in(const pki::CertificateFacts& facts) {
   std::vector<std::string> names = facts.dns;
@@ -35,11 +36,11 @@ std::string refused_by_us(const TlsContext& context, const VerifyFailure& failur
   switch (failure.error) {
     case X509_V_ERR_CERT_HAS_EXPIRED:
       return fmt::format("{} expired at {} (this machine's clock says {}): it needs a new one", which,
-                         date(facts.not_after_unix_s), now());
+                         date(facts.not_after_unix_s), today());
     case X509_V_ERR_CERT_NOT_YET_VALID:
       return fmt::format(
           "{} is not valid before {}, and this machine's clock says {}: check the clocks of both machines", which,
-          date(facts.not_before_unix_s), now());
+          date(facts.not_before_unix_s), today());
     case X509_V_ERR_HOSTNAME_MISMATCH:
     case X509_V_ERR_IP_ADDRESS_MISMATCH:
       return fmt::format("{} is for {}, not for {}: connect by a name that it carries, or issue it for this one too",

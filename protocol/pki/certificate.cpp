@@ -163,17 +163,20 @@ Status check_issued_by(const std::string& certificate_file, const std::string& c
                   name_of(X509_get_issuer_name(certificate.get()))));
 }
 
-Status check_dates(const CertificateFacts& facts, std::string_view what, std::int64_t now_unix_s) {
+std::string day_of(std::int64_t unix_s) { return to_iso8601(unix_s * 1000).substr(0, 10); }
+
+Status check_dates(const CertificateFacts& facts, std::string_view what, std::int64_t now_unix_s, ClockShown shown) {
   const auto date = [](std::int64_t unix_s) { return to_iso8601(unix_s * 1000); };
+  const std::string clock = shown == ClockShown::day ? day_of(now_unix_s) : date(now_unix_s);
   if (now_unix_s < facts.not_before_unix_s) {
     return fail(ErrorCode::retry,
                 fmt::format("{} is not valid before {}, and this machine's clock says {}: set the clock", what,
-                            date(facts.not_before_unix_s), date(now_unix_s)));
+                            date(facts.not_before_unix_s), clock));
   }
   if (now_unix_s > facts.not_after_unix_s) {
     return fail(ErrorCode::bad_input,
                 fmt::format("{} expired at {} (this machine's clock says {}): issue a new one with `gleaner pki issue`",
-                            what, date(facts.not_after_unix_s), date(now_unix_s)));
+                            what, date(facts.not_after_unix_s), clock));
   }
   return {};
 }

@@ -34,8 +34,16 @@ Status check_key_matches(const std::string& certificate_file, const std::string&
 // Ok when a certificate of the CA file signed the certificate (its dates are not looked at).
 Status check_issued_by(const std::string& certificate_file, const std::string& ca_file);
 
+// How exactly a message tells this machine's clock: a line that is said at every try tells the day, so that it stays
+// the same line.
+enum class ClockShown { second, day };
+
 // Ok when now lies within the certificate's dates. what: how it is called in the message. Expired is bad_input; not yet
 // valid is retry, since the likely cause is a clock that is not set yet.
-Status check_dates(const CertificateFacts& facts, std::string_view what, std::int64_t now_unix_s);
+Status check_dates(const CertificateFacts& facts, std::string_view what, std::int64_t now_unix_s,
+                   ClockShown shown = ClockShown::second);
+
+// "2026-02-28"
+std::string day_of(std::int64_t unix_s);
 
 }  // namespace gleaner::pki

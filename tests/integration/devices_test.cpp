@@ -197,6 +197,29 @@ TEST(Signals, sighup_reads_the_deny_list_and_the_certificates_again) {
   world.end_all();
 }
 
+TEST(Signals, sighup_ends_no_device_and_gives_it_its_new_certificate) {
+  World world(1);
+  world.start_coordinator();
+  world.start_clients();
+  ASSERT_TRUE(eventually([&] { return connected(world, "device-0"); }));
+  const auto serial = [&] { return std::string(world.device("device-0").at("certificate_serial").as_string()); };
+  const std::string first = serial();
+  for (const char* file : {"device-0.crt", "device-0.key"}) std::filesystem::remove(world.path(file));
+  world.issue("ca", {.name = "device-0", .addresses = {}, .validity = world.valid()});
+  world.client(0).signal(SIGHUP);
+  ASSERT_TRUE(eventually([&] { return count_lines(world.client_log(0), "are read again") == 1; }));
+  EXPECT_TRUE(world.client(0).running());
+  EXPECT_EQ(serial(), first) << "the open connection goes on";
+  world.coordinator().kill();
+  world.start_coordinator();
+  EXPECT_TRUE(eventually([&] { return connected(world, "device-0") && serial() != first; }));
+  world.write("device-0.crt", "nonsense\n");
+  world.client(0).signal(SIGHUP);
+  ASSERT_TRUE(eventually([&] { return count_lines(world.client_log(0), "old certificates stay in use") == 1; }));
+  EXPECT_TRUE(world.client(0).running());
+  world.end_all();
+}
+
 TEST(Revoked, a_device_is_thrown_out_stays_out_and_may_come_back_when_allowed) {
   World world(2);
   world.start_coordinator();

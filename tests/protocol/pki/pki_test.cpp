@@ -150,5 +150,18 @@ TEST_F(Pki, DatesAreCheckedAndCutToTheCas) {
   EXPECT_THAT(late.error().message(), HasSubstr("expired"));
 }
 
+TEST_F(Pki, AClockToldToTheDayLeavesTheMessageTheSame) {
+  const CertificateFacts facts{.not_before_unix_s = 86'400 * 20'000, .not_after_unix_s = 86'400 * 20'001};
+  const auto told = [&facts](std::int64_t now, ClockShown shown) {
+    return check_dates(facts, "it", now, shown).error().message();
+  };
+  for (const std::int64_t day : {86'400 * 19'000, 86'400 * 21'000}) {
+    EXPECT_EQ(told(day, ClockShown::day), told(day + 86'399, ClockShown::day));
+    EXPECT_NE(told(day, ClockShown::day), told(day + 86'400, ClockShown::day));
+    EXPECT_NE(told(day, ClockShown::second), told(day + 1, ClockShown::second));
+  }
+  EXPECT_EQ(day_of(0), "1970-01-01");
+}
+
 }  // namespace
 }  // namespace gleaner::pki
