@@ -52,7 +52,8 @@ Status RunEngine::load_rounds() {
                      .next_plan = row_.next_plan,
                      .version = row_.version,
                      .model_hash = model_->model().hash(),
-                     .paused = row_.state == RunState::paused};
+                     .paused = row_.state == RunState::paused,
+                     .lineage_may_change = needs_.lineage_may_change};
   GLEANER_ASSIGN(const auto rounds,
                  needs_.database->newest_rounds(row_.id, std::max<std::uint32_t>(settings_.patches_kept, 64)));
   for (const auto& round : rounds) {

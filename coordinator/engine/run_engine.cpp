@@ -13,9 +13,7 @@ void RunEngine::start() {
   log_info("run {} is active at version {} of {} (lineage {}, recipe {})", row_.name, machine_->version().value,
            settings_.rounds, to_hex(row_.lineage.value), settings_.spec.recipe);
   counted_ = needs_.outbox->socket_bytes();
-  for (auto& action : machine_->begin(needs_.executors.clock->now())) {
-    std::visit([this](auto& a) { perform(std::move(a)); }, action);
-  }
+  perform_all(machine_->begin(needs_.executors.clock->now()));
 }
 
 void RunEngine::stop() {
@@ -32,9 +30,13 @@ void RunEngine::back(Job job) {
   });
 }
 
-void RunEngine::handle(const round::Event& event) {
-  auto actions = machine_->handle(event, needs_.executors.clock->now());
+void RunEngine::handle(const round::Event& event) { perform_all(machine_->handle(event, needs_.executors.clock->now())); }
+
+void RunEngine::perform_all(std::vector<round::Action> actions) {
+  // An action may end this engine, and with it the last reference to it.
+  const auto self = shared_from_this();
   for (auto& action : actions) {
+    if (!alive_) return;
     std::visit([this](auto& a) { perform(std::move(a)); }, action);
   }
 }
@@ -50,16 +52,19 @@ void RunEngine::device_accepted(const DeviceName& device, const Accept& accept) 
                               .pending_digest = accept.pending_digest};
   const auto hash = hashes_.find(accept.version);
   event.base_hash = hash == hashes_.end() ? 0 : hash->second;
+  const std::uint64_t turn = ++turns_[device];
   if (event.pending_plan.value == 0 || machine_->plan_is_open(event.pending_plan)) {
     handle(event);
     return;
   }
   // The log knows what became of a plan that is not open any more.
   needs_.executors.storage(
-      [this, self = shared_from_this(), database = needs_.database, event, run = row_.id]() mutable {
+      [this, self = shared_from_this(), database = needs_.database, event, turn, run = row_.id]() mutable {
         auto stored = database->outcome_of(run, event.pending_plan);
-        back([this, event, stored = std::move(stored)]() mutable {
+        back([this, event, turn, stored = std::move(stored)]() mutable {
           if (!stored) return needs_.on_fatal(stored.error().within("reading the outcome of a plan"));
+          // It left meanwhile, or came anew: that connection speaks for itself.
+          if (turn_of(event.device) != turn) return;
           event.stored = *stored;
           handle(event);
         });
@@ -89,7 +94,15 @@ void RunEngine::report_training(const DeviceName& device, std::uint32_t samples,
   handle(round::ProfileMeasured{.device = device, .samples_per_s = trained / (compute_ms / 1000.0)});
 }
 
-void RunEngine::device_left(const DeviceName& device) { handle(round::DeviceLeft{device}); }
+std::uint64_t RunEngine::turn_of(const DeviceName& device) const {
+  const auto turn = turns_.find(device);
+  return turn == turns_.end() ? 0 : turn->second;
+}
+
+void RunEngine::device_left(const DeviceName& device) {
+  if (const auto turn = turns_.find(device); turn != turns_.end()) ++turn->second;
+  handle(round::DeviceLeft{device});
+}
 
 void RunEngine::update_arrived(const DeviceName& device, const Update& meta, std::shared_ptr<const Bytes> payload,
                                Duration transfer) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "aggregation/catch_up.hpp"
 #include "compression/upload_rule.hpp"
@@ -53,6 +54,7 @@ class RunEngine : public std::enable_shared_from_this<RunEngine> {
     std::function<void(std::string)>
         on_lineage_change;                // loop; stop this engine, give the run a new lineage, start again
     std::function<void(Error)> on_fatal;  // loop; the process must end and recover
+    bool lineage_may_change = true;       // false: a device that claims a later version is not believed
   };
 
   // Recovers the run: newest snapshot, then the records after it. Blocking; before the threads use the database.
@@ -94,6 +96,7 @@ class RunEngine : public std::enable_shared_from_this<RunEngine> {
   Status load_rounds();
 
   void handle(const round::Event& event);
+  void perform_all(std::vector<round::Action> actions);
   void perform(round::StorePlans action);
   void perform(const round::BeginRound& action);
   void perform(const round::SendPlan& action);
@@ -120,7 +123,11 @@ class RunEngine : public std::enable_shared_from_this<RunEngine> {
   struct SyncEntry {
     bool ready = false;
     Sync sync;
-    std::vector<round::SendPlan> waiting;
+    struct Waiting {
+      round::SendPlan plan;
+      std::uint64_t turn = 0;
+    };
+    std::vector<Waiting> waiting;
   };
   static constexpr std::uint64_t kNoModel = ~0ULL;
   void send_plan_with(const round::SendPlan& action, const Sync& sync);
@@ -137,6 +144,7 @@ class RunEngine : public std::enable_shared_from_this<RunEngine> {
   void evaluated(Version version, std::optional<Evaluation> result);
   void finish_when_evaluated();
   Traffic take_traffic();
+  std::uint64_t turn_of(const DeviceName& device) const;
 
   // A job's way back to the loop that does nothing once the engine was stopped.
   void back(Job job);
@@ -155,6 +163,7 @@ class RunEngine : public std::enable_shared_from_this<RunEngine> {
   std::unique_ptr<round::Machine> machine_;
   std::shared_ptr<ModelOwner> model_;  // compute jobs only
 
+  std::unordered_map<DeviceName, std::uint64_t> turns_;  // how often a device that accepted came and left
   std::unordered_map<PlanId, HeldPayload> payloads_;
   std::unordered_map<PlanId, PlanRow> plan_rows_;  // open ones, for size limits
   struct KnownPatch {

@@ -1,7 +1,11 @@
 #include "coordinator/engine/run_manager.hpp"
 
+#include <algorithm>
+#include <utility>
+
 #include "common/log.hpp"
 #include "common/text.hpp"
+#include "protocol/messages.hpp"
 #include "training/idx.hpp"
 
 namespace gleaner {
@@ -48,13 +52,14 @@ RunStatus status_of_row(const RunRow& row, const RunTotals& totals) {
 
 RunManager::RunManager(Needs needs) : needs_(std::move(needs)) {}
 
-RunEngine::Needs RunManager::engine_needs() {
+RunEngine::Needs RunManager::engine_needs(RunId run) {
   RunEngine::Needs needs{
       .database = needs_.database, .kernels = needs_.kernels, .outbox = needs_.outbox, .executors = needs_.executors};
   needs.on_progress = [] {};
   needs.on_finished = [this] { end_active(RunState::finished, [](auto&&) {}); };
   needs.on_lineage_change = [this](const std::string& reason) { change_lineage(reason); };
   needs.on_fatal = needs_.on_fatal;
+  needs.lineage_may_change = !lineages_changed_.contains(run);
   return needs;
 }
 
@@ -62,10 +67,12 @@ Result<RunManager::Opened> RunManager::open(RunId run) {
   GLEANER_ASSIGN(auto row, needs_.database->run(run));
   GLEANER_ASSIGN(auto settings, from_stored(row.settings));
   settings.spec.id = row.id;
-  auto needs = engine_needs();
+  const bool is_new = row.state == RunState::waiting;
+  if (is_new) row.state = RunState::active;
+  auto needs = engine_needs(row.id);
   GLEANER_ASSIGN(needs.evaluation, load_evaluation(settings));
   GLEANER_ASSIGN(auto engine, RunEngine::make(row, std::move(settings), std::move(needs)));
-  return Opened{row, std::move(engine)};
+  return Opened{row.id, is_new, std::move(engine)};
 }
 
 Status RunManager::begin() {
@@ -82,9 +89,9 @@ Status RunManager::begin() {
 
 void RunManager::take_over(Opened opened) {
   engine_ = std::move(opened.engine);
-  if (opened.row.state == RunState::waiting) {
+  if (opened.is_new) {
     needs_.executors.storage(
-        [database = needs_.database, run = opened.row.id, fatal = needs_.on_fatal, loop = needs_.executors.loop] {
+        [database = needs_.database, run = opened.run, fatal = needs_.on_fatal, loop = needs_.executors.loop] {
           if (const Status status = database->set_run_state(run, RunState::active);
               !status && status.error().code() != ErrorCode::no_space) {
             loop([fatal, error = status.error()] { fatal(error); });
@@ -95,6 +102,17 @@ void RunManager::take_over(Opened opened) {
   needs_.on_activated();
 }
 
+// What is asked of a run while it is being opened waits until it is.
+void RunManager::when_settled(Job job) {
+  if (activating_) return after_activating_.push_back(std::move(job));
+  job();
+}
+
+void RunManager::activated() {
+  activating_ = false;
+  for (auto& job : std::exchange(after_activating_, {})) needs_.executors.loop(std::move(job));
+}
+
 void RunManager::stop() {
   stopped_ = true;
   if (engine_) engine_->stop();
@@ -103,12 +121,13 @@ void RunManager::stop() {
 void RunManager::activate_next() {
   if (engine_ || activating_ || stopped_) return;
   activating_ = true;
-  needs_.executors.storage([this] {
+  needs_.executors.storage([this, unstored = unstored_] {
+    for (const auto& [run, state] : unstored) (void)needs_.database->set_run_state(run, state);
     std::optional<RunId> next;
     Result<Opened> opened = fail(ErrorCode::not_found, "no run waits");
     if (auto rows = needs_.database->runs()) {
       for (const auto& row : *rows) {
-        if (is_over(row.state)) continue;
+        if (is_over(row.state) || unstored.contains(row.id)) continue;
         next = row.id;
         break;
       }
@@ -117,7 +136,7 @@ void RunManager::activate_next() {
       opened = fail(rows.error());
     }
     needs_.executors.loop([this, next, opened = std::make_shared<Result<Opened>>(std::move(opened))] {
-      activating_ = false;
+      activated();
       if (stopped_) return;
       if (*opened) return take_over(std::move(**opened));
       if (!next) return;
@@ -145,6 +164,10 @@ void RunManager::end_active(RunState state, Done done) {
   needs_.executors.storage([this, run, state, last, done = std::move(done)] {
     const Status status = needs_.database->set_run_state(run, state);
     needs_.executors.loop([this, status, state, last, done]() mutable {
+      if (!status) {
+        log_warn("run {}: that it is {} is not stored: {}", last.row.name, to_string(state), status.error().message());
+        unstored_[last.row.id] = state;
+      }
       last.row.state = state;
       last.phase = to_string(state);
       done(status ? Result<RunStatus>(last) : fail(status.error()));
@@ -158,6 +181,7 @@ void RunManager::change_lineage(const std::string& reason) {
   const RunId run = engine_->settings().spec.id;
   engine_->stop();
   engine_.reset();
+  lineages_changed_.insert(run);
   activating_ = true;
   needs_.executors.storage([this, run, lineage = Lineage{needs_.random64()}] {
     Result<Opened> opened = fail(ErrorCode::fatal, "");
@@ -167,7 +191,7 @@ void RunManager::change_lineage(const std::string& reason) {
       opened = fail(status.error());
     }
     needs_.executors.loop([this, opened = std::make_shared<Result<Opened>>(std::move(opened))] {
-      activating_ = false;
+      activated();
       if (stopped_) return;
       if (!*opened) return needs_.on_fatal(opened->error().within("beginning a new lineage"));
       take_over(std::move(**opened));
@@ -180,6 +204,7 @@ void RunManager::start_run(const std::string& toml, const std::string& path, Don
   if (!settings) return done(fail(settings.error()));
   RunRow row{.id = {needs_.random64()}, .name = settings->spec.name, .lineage = {needs_.random64()}};
   settings->spec.id = row.id;
+  if (const Status status = check_run_spec(settings->spec); !status) return done(fail(status.error().within(path)));
   row.settings = to_stored(*settings);
   row.created_unix_ms = needs_.executors.clock->wall_unix_ms();
   needs_.executors.storage([this, row, settings = std::move(*settings), done = std::move(done)] {
@@ -199,57 +224,57 @@ void RunManager::start_run(const std::string& toml, const std::string& path, Don
   });
 }
 
-void RunManager::with_row(const std::string& name, std::function<void(Result<RunRow>)> then) {
-  needs_.executors.storage([this, name, then = std::move(then)] {
-    Result<RunRow> found = fail(ErrorCode::not_found, "no run is called " + name);
-    if (auto rows = needs_.database->runs()) {
-      for (const auto& row : *rows) {
-        if (row.name == name) found = row;
-      }
-    } else {
-      found = fail(rows.error());
-    }
-    needs_.executors.loop([then, found] { then(found); });
-  });
-}
-
 void RunManager::pause_run(const std::string& name, Done done) {
-  if (!engine_ || engine_->settings().spec.name != name) {
-    return done(fail(ErrorCode::not_found, "run " + name + " is not active: only the active run can be paused"));
-  }
-  engine_->pause();
-  needs_.executors.storage([this, run = engine_->settings().spec.id, status = engine_->status(),
-                            done = std::move(done)]() mutable {
-    const Status stored = needs_.database->set_run_state(run, RunState::paused);
-    status.row.state = RunState::paused;
-    needs_.executors.loop([stored, status, done] { done(stored ? Result<RunStatus>(status) : fail(stored.error())); });
+  when_settled([this, name, done = std::move(done)]() mutable {
+    if (!is_active(name)) {
+      return done(fail(ErrorCode::not_found, "run " + name + " is not active: only the active run can be paused"));
+    }
+    engine_->pause();
+    store_state(RunState::paused, std::move(done));
   });
 }
 
 void RunManager::resume_run(const std::string& name, Done done) {
-  if (!engine_ || engine_->settings().spec.name != name)
-    return done(fail(ErrorCode::not_found, "run " + name + " is not paused"));
-  engine_->resume();
-  needs_.executors.storage([this, run = engine_->settings().spec.id, status = engine_->status(),
-                            done = std::move(done)]() mutable {
-    const Status stored = needs_.database->set_run_state(run, RunState::active);
-    status.row.state = RunState::active;
-    needs_.executors.loop([stored, status, done] { done(stored ? Result<RunStatus>(status) : fail(stored.error())); });
+  when_settled([this, name, done = std::move(done)]() mutable {
+    if (!is_active(name)) return done(fail(ErrorCode::not_found, "run " + name + " is not paused"));
+    engine_->resume();
+    store_state(RunState::active, std::move(done));
   });
 }
 
+bool RunManager::is_active(const std::string& name) const { return engine_ && engine_->settings().spec.name == name; }
+
+void RunManager::store_state(RunState state, Done done) {
+  needs_.executors.storage(
+      [this, state, run = engine_->settings().spec.id, status = engine_->status(), done = std::move(done)]() mutable {
+        const Status stored = needs_.database->set_run_state(run, state);
+        status.row.state = state;
+        needs_.executors.loop(
+            [stored, status, done] { done(stored ? Result<RunStatus>(status) : fail(stored.error())); });
+      });
+}
+
 void RunManager::stop_run(const std::string& name, Done done) {
-  if (engine_ && engine_->settings().spec.name == name) return end_active(RunState::stopped, std::move(done));
-  with_row(name, [this, done = std::move(done)](Result<RunRow> row) {
-    if (!row) return done(fail(row.error()));
-    if (is_over(row->state)) return done(fail(ErrorCode::conflict, "run " + row->name + " is over already"));
-    needs_.executors.storage([this, row = *row, done]() mutable {
-      const Status status = needs_.database->set_run_state(row.id, RunState::stopped);
-      row.state = RunState::stopped;
-      needs_.executors.loop(
-          [status, row, done] { done(status ? Result<RunStatus>(status_of_row(row, {})) : fail(status.error())); });
+  when_settled([this, name, done = std::move(done)]() mutable {
+    if (is_active(name)) return end_active(RunState::stopped, std::move(done));
+    needs_.executors.storage([this, name, done = std::move(done)] {
+      auto stopped = stop_waiting(name);
+      needs_.executors.loop([stopped = std::move(stopped), done] { done(stopped); });
     });
   });
+}
+
+// Storage thread. An activation that begins later finds the run stopped.
+Result<RunStatus> RunManager::stop_waiting(const std::string& name) {
+  GLEANER_ASSIGN(const auto rows, needs_.database->runs());
+  const auto row = std::ranges::find(rows, name, &RunRow::name);
+  if (row == rows.end()) return fail(ErrorCode::not_found, "no run is called " + name);
+  if (is_over(row->state)) return fail(ErrorCode::conflict, "run " + name + " is over already");
+  GLEANER_TRY(needs_.database->set_run_state(row->id, RunState::stopped));
+  RunRow stopped = *row;
+  stopped.state = RunState::stopped;
+  GLEANER_ASSIGN(const auto totals, needs_.database->totals(row->id));
+  return status_of_row(stopped, totals);
 }
 
 void RunManager::list(std::function<void(Result<std::vector<RunStatus>>)> done) {

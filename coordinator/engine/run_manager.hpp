@@ -2,8 +2,10 @@
 // The runs of a coordinator: several exist, one is active at a time, the others wait in the order in which they were
 // started. Loop thread only.
 
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -42,20 +44,28 @@ class RunManager {
 
  private:
   struct Opened {
-    RunRow row;
+    RunId run;
+    bool is_new = false;  // waited until now
     std::shared_ptr<RunEngine> engine;
   };
   Result<Opened> open(RunId run);  // storage thread or before it exists
   void activate_next();
+  void activated();
+  void when_settled(Job job);
   void take_over(Opened opened);
   void end_active(RunState state, Done done);
+  bool is_active(const std::string& name) const;
+  void store_state(RunState state, Done done);  // of the active run
+  Result<RunStatus> stop_waiting(const std::string& name);
   void change_lineage(const std::string& reason);
-  void with_row(const std::string& name, std::function<void(Result<RunRow>)> then);
-  RunEngine::Needs engine_needs();
+  RunEngine::Needs engine_needs(RunId run);
 
   Needs needs_;
   std::shared_ptr<RunEngine> engine_;
   bool activating_ = false;
+  std::vector<Job> after_activating_;  // what is asked of the runs meanwhile
+  std::map<RunId, RunState> unstored_;  // ends that a full disk did not take: stored before the next activation
+  std::set<RunId> lineages_changed_;   // at most once a run and process, as decision 0002 says
   bool stopped_ = false;
 };
 

@@ -32,7 +32,7 @@ void RunEngine::perform(const round::SendPlan& action) {
     entry = {.ready = true, .sync = {SyncKind::patches, action.holds, patches_since(action.holds), 0}, .waiting = {}};
     return send_plan_with(action, entry.sync);
   }
-  entry.waiting.push_back(action);
+  entry.waiting.push_back({action, turn_of(action.device)});
   if (entry.waiting.size() == 1) choose_sync(key, action.has_model ? action.holds : Version{0}, action.has_model);
 }
 
@@ -66,7 +66,9 @@ void RunEngine::choose_sync(std::uint64_t key, Version held, bool has_model) {
           auto& entry = syncs_[key];
           entry.ready = true;
           entry.sync = sync;
-          for (const auto& action : std::exchange(entry.waiting, {})) send_plan_with(action, sync);
+          for (const auto& [plan, turn] : std::exchange(entry.waiting, {})) {
+            if (turn == turn_of(plan.device)) send_plan_with(plan, sync);
+          }
         });
       });
 }

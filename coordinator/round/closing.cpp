@@ -96,13 +96,12 @@ void Machine::on(const Committed& e) {
   if (e.error) {
     // The accumulator and the answers are kept; nobody is told "included" until the record is on disk.
     phase_ = Phase::suspended;
-    waiting_for_ = "suspended: " + e.error->message();
-    act(Note{waiting_for_, true});
-    act(StartTimer{Timer::storage_retry, std::chrono::seconds(5)});
+    suspend(*e.error, Timer::storage_retry);
     return;
   }
   GLEANER_CHECK(pending_commit_.has_value());
   waiting_for_.clear();
+  suspension_.clear();
   RoundReport report{.step_squared_norm = stepped_ ? stepped_->step_squared_norm : 0.0, .left_sides = {}};
   std::map<DeviceName, double> left_sides;
   for (const auto& answer : pending_commit_->answers) {

@@ -32,6 +32,7 @@ Machine::Machine(const RunSettings& settings, Start start, const Planner& planne
       model_hash_(start.model_hash),
       history_(std::move(start.history)),
       paused_(start.paused),
+      lineage_may_change_(start.lineage_may_change),
       counters_(start.counters) {
   for (auto& row : start.open_plans) {
     auto& device = devices_[row.device];
@@ -87,9 +88,9 @@ void Machine::on(const DeviceAccepted& e) {
   device.profile.name = e.device;
   device.profile.samples = e.samples;
   const bool same_lineage = e.has_model && e.lineage == lineage_;
-  if (same_lineage && e.version > version_ && !lineage_change_asked_) {
+  if (same_lineage && e.version > version_ && lineage_may_change_) {
     // Devices are never ahead of the database unless it was restored from an older copy.
-    lineage_change_asked_ = true;
+    lineage_may_change_ = false;
     act(ChangeLineage{
         fmt::format("device {} holds version {} of a run that is at version {}: the database is older than its devices",
                     e.device.value, e.version.value, version_.value)});

@@ -45,6 +45,7 @@ struct Start {
   std::deque<RoundReport> history;  // newest last
   Counters counters;
   bool paused = false;
+  bool lineage_may_change = true;  // false: devices that claim a later version are not believed
 };
 
 struct DeviceView {
@@ -108,6 +109,7 @@ class Machine {
   void try_start_round();
   void wait_for_devices(std::size_t ready);
   void wait_because(const std::string& reason);
+  void suspend(const Error& error, Timer retry);
   void lapse_overdue_plans();
   std::vector<DeviceProfile> eligible_devices() const;
   bool enough_devices(std::size_t eligible) const;
@@ -147,7 +149,7 @@ class Machine {
   std::uint64_t model_hash_ = 0;
   std::deque<RoundReport> history_;
   bool paused_ = false;
-  bool lineage_change_asked_ = false;
+  bool lineage_may_change_ = true;
 
   Phase phase_ = Phase::waiting;
   Instant now_;
@@ -163,6 +165,7 @@ class Machine {
   std::map<DeviceName, Device> devices_;
   std::map<PlanId, OpenPlan> plans_;
   std::string waiting_for_;
+  std::string suspension_;  // what was said of it: a full disk is tried often and told once
   Counters counters_;
   std::vector<Action> actions_;
 };

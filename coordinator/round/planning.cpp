@@ -61,6 +61,13 @@ void Machine::wait_because(const std::string& reason) {
   act(StartTimer{Timer::planning_retry, std::chrono::seconds(5)});
 }
 
+void Machine::suspend(const Error& error, Timer retry) {
+  waiting_for_ = "suspended: " + error.message();
+  if (waiting_for_ != suspension_) act(Note{waiting_for_, true});
+  suspension_ = waiting_for_;
+  act(StartTimer{retry, std::chrono::seconds(5)});
+}
+
 void Machine::lapse_overdue_plans() {
   // Rounds close plans by their number; while no round can start, time does, or silent devices would block the run for
   // ever.
@@ -154,11 +161,10 @@ void Machine::on(const PlansStored& e) {
     });
     --round_;
     phase_ = Phase::waiting;
-    waiting_for_ = "suspended: " + e.error->message();
-    act(Note{waiting_for_, true});
-    act(StartTimer{Timer::planning_retry, std::chrono::seconds(5)});
+    suspend(*e.error, Timer::planning_retry);
     return;
   }
+  suspension_.clear();
   open_round();
   for (auto& [id, plan] : plans_) {
     auto& device = devices_.at(plan.row.device);

@@ -98,5 +98,14 @@ TEST(Faults, WithoutReproducibleARunStillEndsAndTheLogIsSound) {
   }
 }
 
+// The outcome that a connection asked for is still being looked up when the next connection begins.
+TEST(Faults, ConnectionsThatComeAndGoOnlyGetWhatTheyAccepted) {
+  const std::string more = "quorum = 0.6\ndeadline = \"10s\"\n";
+  for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+    World world({.toml = run_file("gsasg", more, false), .seed = seed, .disconnects = 0.1, .reconnect_at_once = true});
+    EXPECT_TRUE(world.run_to_end()) << "seed " << seed << ": " << world.fatal() << " " << world.status().waiting_for;
+  }
+}
+
 }  // namespace
 }  // namespace gleaner

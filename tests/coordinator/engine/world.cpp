@@ -131,6 +131,7 @@ void World::cut(Device& device) {
   if (!device.connected) return;
   device.connected = false;
   device.greeted = false;
+  device.accepted = false;
   ++device.connection;
   if (engine_) engine_->device_left(device.name);
   feed(device, session::Disconnected{Error(ErrorCode::retry, "cut")});
@@ -214,6 +215,8 @@ DeviceState World::device_state(std::uint32_t i) {
 
 void World::send(const DeviceName& name, const Message& message) {
   Device& device = device_of(name);
+  if (device.connected && device.greeted && !device.accepted && std::holds_alternative<Plan>(message))
+    fatal_ = "device " + name.value + " gets a plan on a connection that accepted nothing";
   if (device.connected && device.greeted) deliver(device, encode_frame(message));
 }
 
@@ -254,6 +257,7 @@ void World::dispatch(Device& device, const Message& message) {
     send(device.name, Welcome{});
     send(device.name, Offer{engine_->settings().spec, engine_->lineage()});
   } else if (const auto* accept = std::get_if<Accept>(&message)) {
+    device.accepted = true;
     engine_->device_accepted(device.name, *accept);
   } else if (const auto* update = std::get_if<Update>(&message)) {
     Update meta = *update;
@@ -293,6 +297,12 @@ void World::perform(Device& device, session::Action action) {
       if (device.connected && device.connection == connection) feed(device, session::Connected{});
     });
   } else if (const auto* timer = std::get_if<session::StartReconnectTimer>(&action)) {
+    if (spec_.reconnect_at_once) {
+      queues_["network"].push_back([this, &device, life = device.life] {
+        if (device.life == life && !device.connected) feed(device, session::ReconnectTimer{});
+      });
+      return;
+    }
     device.reconnect_at = clock_.now() + std::max<Duration>(timer->at_least, std::chrono::milliseconds(100));
   } else if (const auto* out = std::get_if<session::Send>(&action)) {
     from_device(device, out->message);

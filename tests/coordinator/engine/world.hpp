@@ -36,6 +36,7 @@ struct WorldSpec {
   double disconnects = 0.0;  // chance that a step cuts a device's connection
   double device_crashes = 0.0;
   double coordinator_crashes = 0.0;
+  bool reconnect_at_once = false;  // while the coordinator still works on what the last connection said
 };
 
 class World final : public Outbox {
@@ -69,6 +70,7 @@ class World final : public Outbox {
     std::unique_ptr<DeviceRun> run;
     bool connected = false;
     bool greeted = false;
+    bool accepted = false;
     std::uint64_t connection = 0;  // frames of an older one are lost
     std::uint64_t life = 0;        // work of an older one is lost
     std::optional<Instant> reconnect_at;
