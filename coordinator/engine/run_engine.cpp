@@ -30,11 +30,12 @@ void RunEngine::back(Job job) {
   });
 }
 
-void RunEngine::handle(const round::Event& event) { perform_all(machine_->handle(event, needs_.executors.clock->now())); }
+void RunEngine::handle(const round::Event& event) {
+  perform_all(machine_->handle(event, needs_.executors.clock->now()));
+}
 
 void RunEngine::perform_all(std::vector<round::Action> actions) {
-  // An action may end this engine, and with it the last reference to it.
-  const auto self = shared_from_this();
+  // An action may stop this engine.
   for (auto& action : actions) {
     if (!alive_) return;
     std::visit([this](auto& a) { perform(std::move(a)); }, action);

@@ -57,7 +57,13 @@ RunEngine::Needs RunManager::engine_needs(RunId run) {
       .database = needs_.database, .kernels = needs_.kernels, .outbox = needs_.outbox, .executors = needs_.executors};
   needs.on_progress = [] {};
   needs.on_finished = [this] { end_active(RunState::finished, [](auto&&) {}); };
-  needs.on_lineage_change = [this](const std::string& reason) { change_lineage(reason); };
+  needs.on_lineage_change = [this](const std::string& reason) {
+    // The caller still works with the engine: it only stops now, and goes in a job of its own.
+    engine_->stop();
+    needs_.executors.loop([this, ended = engine_, reason] {
+      if (engine_ == ended) change_lineage(reason);
+    });
+  };
   needs.on_fatal = needs_.on_fatal;
   needs.lineage_may_change = !lineages_changed_.contains(run);
   return needs;
@@ -179,7 +185,6 @@ void RunManager::end_active(RunState state, Done done) {
 void RunManager::change_lineage(const std::string& reason) {
   log_warn("{}: a new lineage begins, devices put their open updates back and get a whole model", reason);
   const RunId run = engine_->settings().spec.id;
-  engine_->stop();
   engine_.reset();
   lineages_changed_.insert(run);
   activating_ = true;
@@ -245,13 +250,12 @@ void RunManager::resume_run(const std::string& name, Done done) {
 bool RunManager::is_active(const std::string& name) const { return engine_ && engine_->settings().spec.name == name; }
 
 void RunManager::store_state(RunState state, Done done) {
-  needs_.executors.storage(
-      [this, state, run = engine_->settings().spec.id, status = engine_->status(), done = std::move(done)]() mutable {
-        const Status stored = needs_.database->set_run_state(run, state);
-        status.row.state = state;
-        needs_.executors.loop(
-            [stored, status, done] { done(stored ? Result<RunStatus>(status) : fail(stored.error())); });
-      });
+  needs_.executors.storage([this, state, run = engine_->settings().spec.id, status = engine_->status(),
+                            done = std::move(done)]() mutable {
+    const Status stored = needs_.database->set_run_state(run, state);
+    status.row.state = state;
+    needs_.executors.loop([stored, status, done] { done(stored ? Result<RunStatus>(status) : fail(stored.error())); });
+  });
 }
 
 void RunManager::stop_run(const std::string& name, Done done) {

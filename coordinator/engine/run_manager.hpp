@@ -63,9 +63,9 @@ class RunManager {
   Needs needs_;
   std::shared_ptr<RunEngine> engine_;
   bool activating_ = false;
-  std::vector<Job> after_activating_;  // what is asked of the runs meanwhile
+  std::vector<Job> after_activating_;   // what is asked of the runs meanwhile
   std::map<RunId, RunState> unstored_;  // ends that a full disk did not take: stored before the next activation
-  std::set<RunId> lineages_changed_;   // at most once a run and process, as decision 0002 says
+  std::set<RunId> lineages_changed_;    // at most once a run and process, as decision 0002 says
   bool stopped_ = false;
 };
 

@@ -1,5 +1,7 @@
 // A device that lies, over real TLS: each lie is refused by its name or ends the connection, is counted, and changes
 // nothing for the honest ones.
+#include <set>
+
 #include "common/hash.hpp"
 #include "compression/payload.hpp"
 #include "tests/integration/harness/fake_device.hpp"
@@ -209,6 +211,41 @@ TEST(Hostile, another_model_is_turned_away) {
   const auto failure = device.wait_for<Failure>();
   ASSERT_TRUE(failure) << device.end();
   EXPECT_THAT(failure->text, HasSubstr("other tensors"));
+}
+
+// What a restored database looks like; a liar can have it once, not in every round.
+TEST(Hostile, a_claimed_later_version_is_believed_once) {
+  Federation federation;
+  World& world = federation.world;
+  std::set<std::uint64_t> lineages;
+  for (int i = 0; i < 4; ++i) {
+    FakeDevice device(world, "mallory");
+    ASSERT_TRUE(device.connect());
+    device.hello();
+    const auto offer = device.wait_for<Offer>();
+    ASSERT_TRUE(offer) << device.end();
+    lineages.insert(offer->lineage.value);
+    device.send(Accept{.run = offer->spec.id,
+                       .samples = kSamples,
+                       .schema_hash = offer->spec.schema_hash,
+                       .has_model = true,
+                       .lineage = offer->lineage,
+                       .version = {1'000'000},
+                       .model_hash = 1});
+    device.send(Heartbeat{});
+    ASSERT_TRUE(device.wait_for<Heartbeat>()) << device.end();
+    ASSERT_TRUE(eventually([&] { return count_lines(world.coordinator_log(), "a new lineage begins") == 1; }));
+  }
+  EXPECT_EQ(lineages.size(), 2U);
+  EXPECT_EQ(count_lines(world.coordinator_log(), "a new lineage begins"), 1U);
+  FakeDevice device(world, "mallory");
+  auto plan = device.join(kSamples);
+  for (std::uint32_t round = 1; plan; ++round) {
+    device.send(Skip{.plan = plan->id, .samples = kSamples});
+    if (round == run_options().rounds) break;
+    plan = device.wait_for<Plan>();
+  }
+  EXPECT_NE(world.finish(), "") << "the honest ones go on";
 }
 
 TEST(Hostile, silence_dribbling_and_deafness_hold_up_nobody) {
