@@ -60,14 +60,16 @@ Status SqliteDatabase::check_run(const RunRow& row) {
     return damaged(*connection_, fmt::format("run {}: {} rounds are stored, {} were done", row.name, rounds.value_or(0),
                                              row.rounds_done));
   }
+  // A plan's row may lie beside its answer until the next plans are issued.
   GLEANER_ASSIGN(const auto plan,
-                 connection_->first<std::uint64_t>("SELECT plan FROM answer WHERE run = ?1 AND plan >= ?2 UNION ALL "
-                                                   "SELECT id FROM plan WHERE run = ?1 AND (id >= ?2 OR id IN "
-                                                   "(SELECT plan FROM answer WHERE run = ?1)) LIMIT 1",
-                                                   row.id, row.next_plan));
+                 connection_->first<std::uint64_t>(
+                     "SELECT plan FROM answer WHERE run = ?1 AND plan >= ?2 UNION ALL "
+                     "SELECT id FROM plan AS p WHERE run = ?1 AND (id >= ?2 OR EXISTS (SELECT 1 FROM answer AS a WHERE "
+                     "a.run = p.run AND a.plan = p.id AND a.device <> p.device)) LIMIT 1",
+                     row.id, row.next_plan));
   if (plan) {
     return damaged(*connection_,
-                   fmt::format("run {}: plan {} is both open and answered, or was never issued", row.name, *plan));
+                   fmt::format("run {}: plan {} was never issued, or is answered by another device", row.name, *plan));
   }
   return {};
 }

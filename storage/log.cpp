@@ -137,11 +137,11 @@ Status SqliteDatabase::commit(RunId run, const CommitRecord& record) {
   if (makes_version) {
     GLEANER_TRY(write_chunks(*connection_, {run, record.version, ChunkKind::aggregate}, record.aggregate));
     GLEANER_TRY(write_chunks(*connection_, {run, record.version, ChunkKind::patch}, record.patch));
-    GLEANER_TRY(connection_->execute("UPDATE run SET version = ?, model_hash = ? WHERE id = ?", record.version,
-                                     record.model_hash, run));
   }
   for (const AnswerRow& answer : record.answers) GLEANER_TRY(answer_plan(run, answer));
-  GLEANER_TRY(connection_->execute("UPDATE run SET rounds_done = rounds_done + 1 WHERE id = ?", run));
+  GLEANER_TRY(connection_->execute(
+      "UPDATE run SET rounds_done = rounds_done + 1, version = ?, model_hash = ? WHERE id = ?",
+      makes_version ? record.version : row.version, makes_version ? record.model_hash : row.model_hash, run));
   failpoint("storage.commit.before_end");
   return transaction.commit();
 }

@@ -115,7 +115,8 @@ Status SqliteDatabase::start_new_lineages() {
     GLEANER_TRY(connection_->execute(
         "INSERT INTO answer (run, plan, device, outcome, refusal, digest, samples, compute_ms, payload_bytes, "
         "left_side,"
-        " right_side, loss) SELECT run, id, device, ?, ?, 0, samples, 0, 0, 0, 0, 0 FROM plan WHERE run = ?",
+        " right_side, loss) SELECT run, id, device, ?, ?, 0, samples, 0, 0, 0, 0, 0 FROM plan WHERE run = ? "
+        "ON CONFLICT DO NOTHING",
         Outcome::abandoned, RefusalCode::none, row.id));
     GLEANER_TRY(connection_->execute("DELETE FROM plan WHERE run = ?", row.id));
     const Lineage lineage{random_bits()};

@@ -116,6 +116,11 @@ Status SqliteDatabase::issue_plans(RunId run, const std::vector<PlanRow>& plans)
   GLEANER_ASSIGN(const std::vector<PlanRow> stored, open_plans(run));
   PlanId next_plan = row.next_plan;
   GLEANER_ASSIGN(Transaction transaction, Transaction::begin(*connection_));
+  // Here and not in the commit that answers them: this transaction writes the plans' pages anyway.
+  GLEANER_TRY(connection_->execute(
+      "DELETE FROM plan WHERE run = ? AND EXISTS (SELECT 1 FROM answer WHERE answer.run = plan.run "
+      "AND answer.plan = plan.id)",
+      run));
   for (const PlanRow& plan : plans) {
     if (plan.id < row.next_plan) {
       if (std::ranges::any_of(stored, [&](const PlanRow& other) { return is_same(plan, other); })) continue;
@@ -136,7 +141,8 @@ Status SqliteDatabase::issue_plans(RunId run, const std::vector<PlanRow>& plans)
 Result<std::vector<PlanRow>> SqliteDatabase::open_plans(RunId run) {
   GLEANER_ASSIGN(Statement rows,
                  connection_->query("SELECT id, device, round, base, entries_max, steps_max, threshold, clip_exponent, "
-                                    "weight_bits, samples FROM plan WHERE run = ? ORDER BY id",
+                                    "weight_bits, samples FROM plan WHERE run = ? AND NOT EXISTS (SELECT 1 FROM "
+                                    "answer WHERE answer.run = plan.run AND answer.plan = plan.id) ORDER BY id",
                                     run));
   std::vector<PlanRow> plans;
   for (;;) {
@@ -184,17 +190,18 @@ Status SqliteDatabase::answer_plan(RunId run, const AnswerRow& answer) {
   if (answer.outcome == Outcome::unknown) {
     return fail(ErrorCode::bad_input, fmt::format("plan {}: an answer needs an outcome", answer.plan.value));
   }
-  GLEANER_TRY(connection_->execute("DELETE FROM plan WHERE run = ? AND id = ? AND device = ?", run, answer.plan,
-                                   answer.device));
-  if (connection_->changes() == 0) {
+  // One row of values: an INSERT from a SELECT, or a DELETE of the plan, would copy the pages that it changes first.
+  const Status stored = connection_->execute(
+      "INSERT INTO answer (run, plan, device, outcome, refusal, digest, samples, compute_ms, payload_bytes, left_side, "
+      "right_side, loss) VALUES (?1, ?2, (SELECT device FROM plan WHERE run = ?1 AND id = ?2 AND device = ?3), ?4, ?5, "
+      "?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+      run, answer.plan, answer.device, answer.outcome, answer.refusal, answer.digest, answer.samples, answer.compute_ms,
+      answer.payload_bytes, answer.left, answer.right, answer.loss);
+  if (!stored && stored.error().code() == ErrorCode::conflict) {
     return fail(ErrorCode::conflict, fmt::format("plan {} is not open for device {}: it was answered or never issued",
                                                  answer.plan.value, answer.device.value));
   }
-  return connection_->execute(
-      "INSERT INTO answer (run, plan, device, outcome, refusal, digest, samples, compute_ms, payload_bytes, left_side, "
-      "right_side, loss) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-      run, answer.plan, answer.device, answer.outcome, answer.refusal, answer.digest, answer.samples, answer.compute_ms,
-      answer.payload_bytes, answer.left, answer.right, answer.loss);
+  return stored;
 }
 
 }  // namespace gleaner

@@ -32,7 +32,7 @@ CREATE TABLE run (
   created_unix_ms INTEGER NOT NULL
 ) STRICT;
 
--- Issued and not answered; the answer takes the plan's place.
+-- Issued; the answer takes the plan's place.
 CREATE TABLE plan (
   run           INTEGER NOT NULL REFERENCES run,
   id            INTEGER NOT NULL,
@@ -139,8 +139,12 @@ CREATE TABLE audit (
 ) STRICT;
 )sql";
 
+// The tables stay. An older program would take the answered plans for open ones.
+constexpr const char* kPlansBesideAnswers = "";
+
 constexpr std::array kSteps = {
     MigrationStep{"the first tables", kFirstTables},
+    MigrationStep{"a plan stays beside its answer until the next plans are issued", kPlansBesideAnswers},
 };
 
 // Written beside and renamed, so that a name stands for a whole copy. An older copy of the same schema version goes: it

@@ -99,32 +99,29 @@ void RunEngine::perform(const round::Step&) {
     }
     back([this, event, split, record = std::move(record)]() mutable {
       patch_split_ = split;
-      record_ = std::move(record);
+      record_ = std::make_shared<CommitRecord>(std::move(record));
       handle(event);
     });
   });
 }
 
 void RunEngine::perform(round::Commit action) {
-  if (action.version.value == 0) record_ = CommitRecord{};
-  GLEANER_CHECK(record_.has_value() && record_->version == action.version);
-  // A retry after a full disk comes with the same record.
-  CommitRecord record = *record_;
-  record.round = action.round;
-  record.answers = std::move(action.answers);
-  record.duration_ms =
+  if (action.version.value == 0) record_ = std::make_shared<CommitRecord>();
+  GLEANER_CHECK(record_ != nullptr && record_->version == action.version);
+  // A retry after a full disk comes with the same record; only the rest of it is new. Its megabytes are not copied:
+  // nobody touches them before the commit has ended.
+  const std::shared_ptr<CommitRecord> record = record_;
+  record->round = action.round;
+  record->answers = std::move(action.answers);
+  record->duration_ms =
       static_cast<std::uint32_t>(std::chrono::duration_cast<std::chrono::milliseconds>(action.duration).count());
-  record.wall_unix_ms = needs_.executors.clock->wall_unix_ms();
-  record.traffic = take_traffic();
-  needs_.executors.storage([this, self = shared_from_this(), database = needs_.database, run = row_.id,
-                            record = std::move(record)]() mutable {
+  record->wall_unix_ms = needs_.executors.clock->wall_unix_ms();
+  record->traffic = take_traffic();
+  needs_.executors.storage([this, self = shared_from_this(), database = needs_.database, run = row_.id, record] {
     failpoint("coordinator.commit.before");
-    const Status status = database->commit(run, record);
+    const Status status = database->commit(run, *record);
     failpoint("coordinator.commit.stored");
-    record.aggregate = {};
-    back([this, record = std::move(record), error = status ? std::nullopt : std::optional(status.error())] {
-      committed(record, error);
-    });
+    back([this, record, error = status ? std::nullopt : std::optional(status.error())] { committed(*record, error); });
   });
 }
 

@@ -174,8 +174,8 @@ class RunEngine : public std::enable_shared_from_this<RunEngine> {
   std::unordered_map<Version, std::uint64_t> hashes_;
   std::map<std::uint64_t, SyncEntry> syncs_;  // by version held
   Version sync_base_;
-  PayloadBytes patch_split_;            // of the step being committed
-  std::optional<CommitRecord> record_;  // the one being committed
+  PayloadBytes patch_split_;              // of the step being committed
+  std::shared_ptr<CommitRecord> record_;  // the one being committed; untouched while storage has it
   Traffic committed_traffic_;
   Traffic open_traffic_;  // values and indices since the last record
   SocketBytes counted_;   // of the sockets, already in a record

@@ -142,6 +142,15 @@ TEST_F(Damage, an_unfinished_plan_list_and_rounds_are_checked) {
   expect_check_finds("6 rounds are stored, 9 were done");
 }
 
+TEST_F(Damage, an_answer_that_is_not_its_plans_is_found) {
+  run_sql("INSERT INTO answer SELECT id, 3, 'a', 1, 0, 0, 0, 0, 0, 0, 0, 0 FROM run");
+  expect_check_finds("plan 3 was never issued");
+  run_sql("UPDATE run SET next_plan = 4; INSERT INTO plan SELECT id, 3, 'b', 1, 0, 1, 1, 0, 0, 0, 1 FROM run");
+  expect_check_finds("or is answered by another device");
+  run_sql("UPDATE plan SET device = 'a'");
+  EXPECT_TRUE(serve()->check());
+}
+
 TEST_F(Damage, another_model_hash_at_the_end_of_the_log_is_found) {
   run_sql("UPDATE run SET model_hash = 5");
   expect_check_finds("another model hash");

@@ -99,6 +99,28 @@ TEST_F(Runs, plans_are_open_until_answered_and_ids_never_come_again) {
   EXPECT_EQ(database_->issue_plans(kRun, {plan_row(2, "b")}).error().code(), ErrorCode::conflict) << "it was answered";
 }
 
+// They stay beside their answers until the next plans are issued, and no longer: the table must not grow.
+TEST_F(Runs, rows_of_answered_plans_go_with_the_next_plans) {
+  ASSERT_TRUE(database_->create_run(run_row()));
+  const auto plan_rows = [&] {
+    const auto reader = *Connection::open(folder_ / "a.db", Connection::Mode::read, {});
+    return (*reader->first<std::uint32_t>("SELECT count(*) FROM plan")).value();
+  };
+  for (std::uint32_t round = 1; round <= 5; ++round) {
+    ASSERT_TRUE(database_->issue_plans(kRun, {plan_row(2 * round, "a", round), plan_row(2 * round + 1, "b", round)}));
+    EXPECT_EQ(plan_rows(), round + 1) << "b never answers";
+    CommitRecord record = record_of(round);
+    record.answers = {answer_row(2 * round)};
+    ASSERT_TRUE(database_->commit(kRun, record));
+    EXPECT_EQ(database_->open_plans(kRun)->size(), round);
+    record.answers = {answer_row(2 * round)};
+    record.version = {round + 1};
+    record.round = round + 1;
+    EXPECT_EQ(database_->commit(kRun, record).error().code(), ErrorCode::conflict) << "it was answered";
+    ASSERT_TRUE(database_->check());
+  }
+}
+
 TEST_F(Runs, outcomes_are_kept_and_the_newest_of_each_device_is_found) {
   ASSERT_TRUE(database_->create_run(run_row()));
   ASSERT_TRUE(database_->issue_plans(kRun, {plan_row(1, "a"), plan_row(2, "b"), plan_row(3, "a"), plan_row(4, "c")}));

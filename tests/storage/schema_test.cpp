@@ -30,7 +30,8 @@ TEST_F(Schema, of_version_0_is_migrated_after_a_backup) {
   ASSERT_TRUE(connect(path_)->script(mark));
   {
     const auto early = Database::open(path_, Database::Access::inspect);
-    EXPECT_THAT(early.error().message(), HasSubstr("version 0, this program reads 1"));
+    EXPECT_THAT(early.error().message(),
+                HasSubstr(fmt::format("version 0, this program reads {}", migration_steps().size())));
     const auto database = Database::open(path_, Database::Access::serve);
     ASSERT_TRUE(database) << database.error().message();
     EXPECT_TRUE((*database)->create_run(run_row()));
@@ -44,6 +45,26 @@ TEST_F(Schema, of_version_0_is_migrated_after_a_backup) {
   EXPECT_EQ(*before->first<std::uint32_t>("PRAGMA application_id"), kCopyApplicationId);
   EXPECT_EQ(*before->first<std::string>("SELECT note FROM early"), "kept");
   EXPECT_EQ(*before->first<std::uint32_t>("SELECT count(*) FROM sqlite_schema"), 1U);
+}
+
+TEST_F(Schema, of_version_1_is_migrated_with_what_is_in_it) {
+  {
+    const auto old = connect(path_);
+    ASSERT_TRUE(migrate(*old, *read_schema(*old, migration_steps().first(1)), migration_steps().first(1)));
+    ASSERT_TRUE(
+        old->script("INSERT INTO run VALUES (5, 1, 'old', '', 1, 7, 0, 0, 3, 0, 0, 0);"
+                    "INSERT INTO plan VALUES (5, 2, 'b', 1, 0, 1, 1, 0, 0, 0, 1);"
+                    "INSERT INTO answer VALUES (5, 1, 'a', 4, 0, 0, 0, 0, 0, 0, 0, 0);"));
+  }
+  const auto database = Database::open(path_, Database::Access::serve);
+  ASSERT_TRUE(database) << database.error().message();
+  ASSERT_EQ((*database)->open_plans({5})->size(), 1U);
+  EXPECT_EQ((*database)->open_plans({5})->front().id, PlanId{2});
+  EXPECT_TRUE(*(*database)->outcome_of({5}, {1}));
+  EXPECT_TRUE((*database)->check());
+  const auto before = *Connection::open(path_ + ".schema-1.backup", Connection::Mode::read, {});
+  EXPECT_EQ(*before->first<std::uint32_t>("PRAGMA user_version"), 1U);
+  EXPECT_EQ(*before->first<std::string>("SELECT name FROM run"), "old");
 }
 
 TEST_F(Schema, newer_than_the_program_is_refused_with_both_numbers) {
