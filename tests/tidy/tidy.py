@@ -319,6 +319,39 @@ def header_habits(project):
             yield f.path, f.line_of(match.start()), "two adjacent bool parameters get swapped: use an enum or a struct"
 
 
+TYPE_HEAD = re.compile(r"\b(?:class|struct|union|enum(?:\s+class|\s+struct)?)\s+(?:\[\[.*?\]\]\s*)*([A-Za-z_]\w*)"
+                       r"\s*(?:final\s*)?(?::(?!:)[^;()]*)?$")
+
+
+def namespace_types(file):
+    """(namespace, name, line) of every type that is defined at namespace scope, outside anonymous namespaces."""
+    scopes, head = [], 0
+    for match in re.finditer(r"^[ \t]*#.*|[{};]", file.code, re.M):
+        if match.group() == "{":
+            text = file.code[head:match.start()].strip()
+            space = re.search(r"(?:^|\s)namespace(?:\s+([\w:]+))?$", text)
+            kind = TYPE_HEAD.search(text)
+            if kind and all(scopes) and not re.search(r"\btemplate\s*<\s*>", text):
+                yield "::".join(scopes), kind.group(1), file.line_of(match.start())
+            scopes.append((space.group(1) or "") if space else "")
+        elif match.group() == "}" and scopes:
+            scopes.pop()
+        head = match.end()
+
+
+def one_type_a_name(project):
+    """Two types of one name in one namespace break the one-definition rule, and no linker says so."""
+    first = {}
+    for f in project.cpp:
+        if f.within("tests/"):
+            continue
+        for space, name, line in namespace_types(f):
+            other = first.setdefault((space, name), f"{f.path}:{line}")
+            if other != f"{f.path}:{line}":
+                yield f.path, line, (f"{name} is defined at {other} too: give it another name, or put one of them into "
+                                     "an anonymous namespace")
+
+
 def backend_conditionals(project):
     for f in project.cpp:
         if not f.within("kernels/cuda/", "training/cuda/"):
@@ -396,7 +429,8 @@ def named_paths(project, line):
 
 RULES = (file_length, line_length, function_length, confined_headers, one_toml_folder, layers, pure_state_machines,
          bare_detached, co_await_temporaries, sleeping_tests, unfinished, disabled_tests, header_habits,
-         backend_conditionals, common_stays_small, sources_are_built, machine_paths, documents_tell_the_truth)
+         one_type_a_name, backend_conditionals, common_stays_small, sources_are_built, machine_paths,
+         documents_tell_the_truth)
 
 
 def findings(project, rules=RULES):

@@ -86,6 +86,16 @@ BAD = {
         ({"a/a.hpp": HEADER + "void f(bool a, bool b);\n"}, 2),
         ({"a/a.hpp": HEADER + "void f(int x,\n       bool a = true,\n       const bool b = false);\n"}, 3),
     ],
+    tidy.one_type_a_name: [
+        ({"a/a.hpp": "namespace g {\nclass X {};\n}\n",
+          "b/b.cpp": "namespace g {\n\nclass X final : Y<int> {\n};\n}\n"}, 3),
+        ({"a/a.cpp": "namespace g {\nstruct X { int a; };\n}\n",
+          "b/b.cpp": "namespace g {\nenum class X : int { a };\n}\n"}, 2),
+        ({"a/a.cpp": "namespace g::h {\nstruct X {};\n}\n",
+          "b/b.cpp": "namespace g {\nnamespace {\nstruct X {};\n}\n"
+                     "namespace h {\ntemplate <class T>\nstruct X {};\n}\n}\n"}, 7),
+        ({"a/a.cpp": "struct X {};\n", "b/b.cpp": "void f() {\n}\nstruct X {\n};\n"}, 3),
+    ],
     tidy.backend_conditionals: [
         ({"kernels/a.cpp": "\n#ifdef CUDA\n#endif\n"}, 2),
         ({"kernels/a.cpp": "#if defined(GLEANER_CUDA)\n#endif\n"}, 1),
@@ -117,13 +127,19 @@ GOOD = {
                        "scheduling/ and coordinator/\n",
     "scripts/test": "#!/usr/bin/env bash\n# a line\ntrue\n",
     "a/CMakeLists.txt": "x(SOURCES a.cpp cpu/b.cpp HEADERS a.hpp)\n",
-    "a/a.hpp": HEADER + "struct X {\n  bool a, b;\n  void f(bool a, int b, bool c);\n};\n",
+    "a/a.hpp": HEADER + "struct Y {\n  bool a, b;\n  void f(bool a, int b, bool c);\n};\n",
     "a/a.cpp": LONG_TABLE + LONG_CLASS + '#include "a/a.hpp"\n'
                "// The sum is kept; whoever asks gets it again.\n// frame = length body;\n"
                "constexpr int kMany = 1'000'000;\nconst char* s = R\"(detached // TODO\n)\";\n"
                '#define BIG(x) { \\\n  x\nusing namespace std;\n',
-    "a/cpu/c.hpp": HEADER,
-    "a/cpu/b.cpp": "#include \"a/cpu/c.hpp\"\nauto a = \"co_await f({1})\";\nvoid f() {}\n",
+    # One name, yet no two types: declared, nested, local, anonymous, in another namespace, specialised.
+    "a/cpu/c.hpp": HEADER + "namespace g {\nclass One;\nclass One {\n  struct Part {};\n};\nstruct Two {\n"
+                            "  struct Part {};\n};\n}\nnamespace g::h {\nstruct One {};\n}\n",
+    "a/cpu/d.hpp": HEADER + "namespace {\nstruct One {};\n}\nnamespace g {\nclass One;\nnamespace {\nstruct One {};\n"
+                            "}\nvoid f(struct One x) {\n  struct Two {};\n}\ntemplate <class T>\nstruct Hash {};\n"
+                            "template <>\nstruct Hash<One> {};\ntemplate <>\nstruct Hash<Two> {};\n"
+                            "One make() { return {}; }\n}\n",
+    "a/cpu/b.cpp": "#include \"a/cpu/c.hpp\"\n#include \"a/cpu/d.hpp\"\nauto a = \"co_await f({1})\";\nvoid f() {}\n",
     "common/CMakeLists.txt": "x(log.cpp)\n",
     "common/log.cpp": "#include <spdlog/spdlog.h>\n",
     "protocol/CMakeLists.txt": "x(link/a.cpp m.fbs)\n",
