@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -52,9 +53,12 @@ std::string read_text(int descriptor) {
   return {buffer.data(), size > 0 ? static_cast<std::size_t>(size) : 0};
 }
 
-Error system_failure(const std::string& path, std::string_view what) {
-  const bool full = errno == ENOSPC || errno == EDQUOT;
-  return {full ? ErrorCode::no_space : ErrorCode::fatal, fmt::format("{}: {}: {}", path, what, std::strerror(errno))};
+// Whether the name still means the open file: who locks a file that was removed meanwhile has locked nothing.
+bool is_named(int descriptor, const std::string& path) {
+  struct stat open{};
+  struct stat named{};
+  return ::fstat(descriptor, &open) == 0 && ::stat(path.c_str(), &named) == 0 && open.st_dev == named.st_dev &&
+         open.st_ino == named.st_ino;
 }
 
 }  // namespace
@@ -66,18 +70,27 @@ Result<LockFile> LockFile::acquire(const std::string& database_path) {
     if (errno == ENOENT) {
       return fail(ErrorCode::bad_input, fmt::format("{}: its folder does not exist; make it first", database_path));
     }
-    return fail(system_failure(path, "cannot be opened"));
+    if (errno == EROFS || errno == EACCES) {
+      return fail(
+          ErrorCode::bad_input,
+          fmt::format("{}: cannot be written ({}): serve a database on a disk and in a folder that may be written",
+                      path, std::strerror(errno)));
+    }
+    return fail(system_failure(errno, path, "cannot be opened"));
   }
   LockFile lock(path, descriptor);
   struct flock request{};
   request.l_type = F_WRLCK;
   request.l_whence = SEEK_SET;
   if (::fcntl(descriptor, F_OFD_SETLK, &request) != 0) {
-    if (errno != EAGAIN && errno != EACCES) return fail(system_failure(path, "cannot be locked"));
+    if (errno != EAGAIN && errno != EACCES) return fail(system_failure(errno, path, "cannot be locked"));
     const std::string pid = parse(read_text(descriptor)).pid;
     return fail(ErrorCode::conflict,
                 fmt::format("{}: served by process {} already; stop that one or serve another file", database_path,
                             pid.empty() ? "(unknown)" : pid));
+  }
+  if (!is_named(descriptor, path)) {
+    return fail(ErrorCode::conflict, fmt::format("{}: was removed or replaced meanwhile; start again", path));
   }
   lock.tokens_ = parse(read_text(descriptor)).tokens;
   GLEANER_TRY(lock.write());
@@ -105,9 +118,10 @@ Status LockFile::write() const {
   for (const std::uint64_t token : tokens_) text += " " + to_hex(token);
   text += fmt::format("\npid {}\n", ::getpid());
   const auto size = static_cast<ssize_t>(text.size());
-  if (::pwrite(descriptor_, text.data(), text.size(), 0) != size || ::ftruncate(descriptor_, size) != 0 ||
-      ::fsync(descriptor_) != 0) {
-    return fail(system_failure(path_, "cannot be written"));
+  const ssize_t written = ::pwrite(descriptor_, text.data(), text.size(), 0);
+  if (written >= 0 && written < size) return fail(system_failure(ENOSPC, path_, "cannot be written"));
+  if (written < 0 || ::ftruncate(descriptor_, size) != 0 || ::fsync(descriptor_) != 0) {
+    return fail(system_failure(errno, path_, "cannot be written"));
   }
   return {};
 }

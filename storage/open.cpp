@@ -49,7 +49,7 @@ Status set_aside_foreign_wal(const std::string& path) {
   log_warn("{}-wal belongs to the file that this copy replaced; it is kept as {}-wal.replaced", path, path);
   std::error_code error;
   std::filesystem::rename(path + "-wal", path + "-wal.replaced", error);
-  if (error) return fail(ErrorCode::fatal, fmt::format("{}-wal: cannot be renamed: {}", path, error.message()));
+  if (error) return fail(system_failure(error.value(), path + "-wal", "cannot be renamed"));
   std::filesystem::remove(path + "-shm", error);
   return sync_folder_of(path);
 }
@@ -142,8 +142,10 @@ Status SqliteDatabase::backup(const std::string& path) {
   }
   // A link, unlike a rename, never replaces a file that came to be meanwhile.
   std::filesystem::create_hard_link(partial, full, error);
-  if (error) return fail(ErrorCode::conflict, fmt::format("{}: cannot be made: {}", full, error.message()));
-  std::filesystem::remove(partial, error);
+  std::error_code ignored;
+  std::filesystem::remove(partial, ignored);
+  if (error == std::errc::file_exists) return fail(ErrorCode::conflict, full + ": exists already; name a new file");
+  if (error) return fail(system_failure(error.value(), full, "cannot be made"));
   return sync_folder_of(full);
 }
 

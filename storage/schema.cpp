@@ -154,10 +154,13 @@ Status back_up_old_schema(Connection& connection, std::uint32_t version) {
   const std::string partial = path + ".partial";
   std::error_code ignored;
   std::filesystem::remove(partial, ignored);
-  GLEANER_TRY(connection.copy_to(partial, kCopyApplicationId));
+  if (Status copied = connection.copy_to(partial, kCopyApplicationId); !copied) {
+    std::filesystem::remove(partial, ignored);  // it may be what fills the disk
+    return fail(copied.error().within("while copying the database before its schema is changed"));
+  }
   std::error_code error;
   std::filesystem::rename(partial, path, error);
-  if (error) return fail(ErrorCode::fatal, fmt::format("{}: cannot be renamed: {}", partial, error.message()));
+  if (error) return fail(system_failure(error.value(), partial, "cannot be renamed"));
   GLEANER_TRY(sync_folder_of(path));
   log_info("{}: schema {} was copied to {} before it is changed", connection.path(), version, path);
   return {};

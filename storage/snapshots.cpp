@@ -119,17 +119,20 @@ Status SqliteDatabase::prune(RunId run, std::uint32_t patches_kept) {
   GLEANER_ASSIGN(const Version start, log_starts_after(run));
   GLEANER_TRY(connection_->execute("DELETE FROM chunk WHERE run = ? AND version <= ? AND kind = ?", run, start,
                                    ChunkKind::aggregate));
+  // Both are pruned from the oldest on: down to the newest pruned one, not through the rounds of months.
   GLEANER_TRY(
-      connection_->execute("UPDATE round SET aggregate_bytes = NULL WHERE run = ? AND version > 0 "
-                           "AND version <= ? AND aggregate_bytes IS NOT NULL",
+      connection_->execute("UPDATE round SET aggregate_bytes = NULL WHERE run = ?1 AND version > 0 AND version <= ?2 "
+                           "AND version > coalesce((SELECT version FROM round WHERE run = ?1 AND version > 0 AND "
+                           "version <= ?2 AND aggregate_bytes IS NULL ORDER BY version DESC LIMIT 1), 0)",
                            run, start));
   const std::uint32_t newest = row.version.value;
   const Version last_without_patch = std::min(start, Version{newest - std::min(newest, patches_kept)});
   GLEANER_TRY(connection_->execute("DELETE FROM chunk WHERE run = ? AND version <= ? AND kind = ?", run,
                                    last_without_patch, ChunkKind::patch));
   return connection_->execute(
-      "UPDATE round SET patch_bytes = NULL WHERE run = ? AND version > 0 AND version <= ? "
-      "AND patch_bytes IS NOT NULL",
+      "UPDATE round SET patch_bytes = NULL WHERE run = ?1 AND version > 0 AND version <= ?2 "
+      "AND version > coalesce((SELECT version FROM round WHERE run = ?1 AND version > 0 AND "
+      "version <= ?2 AND patch_bytes IS NULL ORDER BY version DESC LIMIT 1), 0)",
       run, last_without_patch);
 }
 

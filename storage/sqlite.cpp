@@ -47,20 +47,19 @@ class File {
 
 Status sync_path(const std::string& path, int flags) {
   const File file(::open(path.c_str(), flags | O_CLOEXEC));
-  if (file.get() < 0 || ::fsync(file.get()) != 0) {
-    const bool full = errno == ENOSPC || errno == EDQUOT;
-    return fail(full ? ErrorCode::no_space : ErrorCode::fatal,
-                fmt::format("{}: cannot be brought to disk: {}", path, std::strerror(errno)));
-  }
+  if (file.get() < 0 || ::fsync(file.get()) != 0) return fail(system_failure(errno, path, "cannot be brought to disk"));
   return {};
 }
 
-// A failed fsync is none of these, whatever its reason: pages written earlier may be lost with it, and only a new start
-// finds out which.
-bool is_out_of_space(int code, int system_error) {
+bool means_no_space(int system_error) { return system_error == ENOSPC || system_error == EDQUOT; }
+
+// A failed flush may lose whatever was written since the last good one. A failed transaction is written again from its
+// start, and so is a failed fold; but deferred writes are not, and only a new start finds out which of them are there.
+bool is_out_of_space(int code, int system_error, bool has_deferred) {
   if (code == SQLITE_FULL) return true;
-  if (code == SQLITE_IOERR_FSYNC || code == SQLITE_IOERR_DIR_FSYNC) return false;
-  return (code & 0xff) == SQLITE_IOERR && (system_error == ENOSPC || system_error == EDQUOT);
+  if (code == SQLITE_IOERR_FSYNC && has_deferred) return false;
+  const int kind = code & 0xff;
+  return (kind == SQLITE_IOERR || kind == SQLITE_CANTOPEN) && means_no_space(system_error);
 }
 
 }  // namespace
@@ -106,6 +105,7 @@ ByteView Statement::bytes(int column) const {
 
 Result<bool> Statement::step() {
   if (bind_error_ != SQLITE_OK) return fail(connection_->failure(bind_error_));
+  errno = 0;
   const int code = sqlite3_step(handle_);
   if (code == SQLITE_ROW) return true;
   if (code == SQLITE_DONE) return false;
@@ -115,6 +115,7 @@ Result<bool> Statement::step() {
 Result<std::unique_ptr<Connection>> Connection::open(const std::string& path, Mode mode, const Limits& limits) {
   std::unique_ptr<Connection> connection(new Connection(path, limits));
   const int access = mode == Mode::write ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;
+  errno = 0;
   const int code = sqlite3_open_v2(path.c_str(), &connection->handle_, access | SQLITE_OPEN_NOMUTEX, nullptr);
   if (code != SQLITE_OK) return fail(connection->failure(code));
   sqlite3_extended_result_codes(connection->handle_, 1);
@@ -152,6 +153,7 @@ Result<Statement> Connection::prepare(std::string_view sql) {
     return Statement(*this, sql, handle);
   }
   sqlite3_stmt* handle = nullptr;
+  errno = 0;
   const int code = sqlite3_prepare_v3(handle_, sql.data(), static_cast<int>(sql.size()), SQLITE_PREPARE_PERSISTENT,
                                       &handle, nullptr);
   if (code != SQLITE_OK) return fail(failure(code));
@@ -172,6 +174,7 @@ Status Connection::run_to_end(Statement& statement) {
 }
 
 Status Connection::script(const std::string& sql) {
+  errno = 0;
   const int code = sqlite3_exec(handle_, sql.c_str(), nullptr, nullptr, nullptr);
   if (code != SQLITE_OK) return fail(failure(code));
   return {};
@@ -181,13 +184,16 @@ std::int64_t Connection::changes() const { return sqlite3_changes64(handle_); }
 bool Connection::in_transaction() const { return sqlite3_get_autocommit(handle_) == 0; }
 
 int Connection::on_wal_commit(void* self, sqlite3* /*handle*/, const char* /*schema*/, int pages) {
-  static_cast<Connection*>(self)->wal_pages_ = static_cast<std::uint64_t>(pages);
+  auto* connection = static_cast<Connection*>(self);
+  connection->wal_pages_ = static_cast<std::uint64_t>(pages);
+  connection->has_deferred_ = connection->defers_;
   return SQLITE_OK;
 }
 
 Status Connection::checkpoint() {
   int pages = 0;
   int folded = 0;
+  errno = 0;
   const int code = sqlite3_wal_checkpoint_v2(handle_, nullptr, SQLITE_CHECKPOINT_PASSIVE, &pages, &folded);
   if (code != SQLITE_OK) return fail(failure(code));
   if (pages == folded) wal_pages_ = 0;
@@ -206,6 +212,7 @@ void Connection::fold_large_wal() {
 Status Connection::copy_to(const std::string& path, std::uint32_t application_id) {
   sqlite3* raw = nullptr;
   const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
+  errno = 0;
   const int opened = sqlite3_open_v2(path.c_str(), &raw, flags, nullptr);
   std::unique_ptr<Connection> copy(new Connection(path, limits_));
   copy->handle_ = raw;
@@ -214,6 +221,7 @@ Status Connection::copy_to(const std::string& path, std::uint32_t application_id
   GLEANER_TRY(copy->script("PRAGMA synchronous = OFF; PRAGMA journal_mode = OFF;"));
   sqlite3_backup* backup = sqlite3_backup_init(raw, "main", handle_, "main");
   if (backup == nullptr) return fail(copy->failure(sqlite3_extended_errcode(raw)));
+  errno = 0;
   sqlite3_backup_step(backup, -1);
   const int copied = sqlite3_backup_finish(backup);
   if (copied != SQLITE_OK) return fail(copy->failure(copied));
@@ -224,15 +232,16 @@ Status Connection::copy_to(const std::string& path, std::uint32_t application_id
   return sync_folder_of(path);
 }
 
+// SQLite itself remembers the system's error of a failed statement, but not that of a failed COMMIT.
 Error Connection::failure(int code) const {
-  const int system_error = sqlite3_system_errno(handle_);
+  const int system_error = errno;
   const std::string detail =
       handle_ != nullptr && sqlite3_extended_errcode(handle_) == code ? sqlite3_errmsg(handle_) : sqlite3_errstr(code);
   const auto error = [&](ErrorCode kind, std::string_view meaning) {
     const std::string system = system_error != 0 ? fmt::format(", {}", std::strerror(system_error)) : "";
     return Error(kind, fmt::format("{}: {} ({}{})", path_, meaning, detail, system));
   };
-  if (is_out_of_space(code, system_error)) {
+  if (is_out_of_space(code, system_error, has_deferred_)) {
     return error(ErrorCode::no_space, "no space is left, nothing was changed; free some on its disk");
   }
   switch (code & 0xff) {
@@ -246,7 +255,13 @@ Error Connection::failure(int code) const {
     case SQLITE_TOOBIG: return error(ErrorCode::bad_input, "the value is too large for a row");
     case SQLITE_CANTOPEN:
       return error(ErrorCode::fatal, "cannot be opened; check that its folder is there and writable");
-    case SQLITE_IOERR: return error(ErrorCode::fatal, "reading or writing failed; check the disk");
+    case SQLITE_IOERR:
+      if (system_error == EFBIG) {
+        return error(ErrorCode::fatal,
+                     "the file may not grow further; raise the limit of this process (ulimit -f) or of its file "
+                     "system");
+      }
+      return error(ErrorCode::fatal, "reading or writing failed; check the disk");
     default: return error(ErrorCode::fatal, "SQLite failed");
   }
 }
@@ -256,6 +271,7 @@ Result<Transaction> Transaction::begin(Connection& connection, Kind kind) {
   // Not as a kept statement: SQLite takes this setting over when the statement is prepared.
   if (kind == Kind::deferred_write) GLEANER_TRY(connection.script("PRAGMA synchronous = NORMAL"));
   Transaction transaction(connection, kind);
+  connection.defers_ = kind == Kind::deferred_write;
   GLEANER_TRY(connection.execute(kind == Kind::read ? "BEGIN" : "BEGIN IMMEDIATE"));
   return transaction;
 }
@@ -277,7 +293,13 @@ Status Transaction::commit() {
 void Transaction::end() {
   // Every later commit rests on it.
   if (kind_ == Kind::deferred_write) GLEANER_CHECK(connection_->script("PRAGMA synchronous = FULL").has_value());
+  connection_->defers_ = false;
   connection_ = nullptr;
+}
+
+Error system_failure(int system_error, const std::string& path, std::string_view what) {
+  return {means_no_space(system_error) ? ErrorCode::no_space : ErrorCode::fatal,
+          fmt::format("{}: {}: {}", path, what, std::strerror(system_error))};
 }
 
 Status sync_folder_of(const std::string& path) {

@@ -1,7 +1,8 @@
 #pragma once
 // SQLite behind three small types: a connection with its prepared statements, one use of a statement, a transaction.
 // One thread. Errors: a full disk or quota is no_space, damaged bytes are corrupt, a lock held elsewhere is conflict,
-// any other I/O error is fatal; each names the file. After no_space the connection goes on working.
+// any other I/O error is fatal; each names the file. After no_space the connection goes on working. A flush that fails
+// for lack of space is no_space as well, unless deferred writes rested on it: then it is fatal.
 
 #include <cstdint>
 #include <limits>
@@ -116,10 +117,11 @@ class Connection {
   Status copy_to(const std::string& path, std::uint32_t application_id);
 
   const std::string& path() const { return path_; }
-  Error failure(int code) const;
+  Error failure(int code) const;  // right after the call that failed: it reads errno
 
  private:
   friend class Statement;
+  friend class Transaction;
   Connection(std::string path, const Limits& limits) : path_(std::move(path)), limits_(limits) {}
 
   static int on_wal_commit(void* self, sqlite3* handle, const char* schema, int pages);
@@ -133,6 +135,8 @@ class Connection {
   sqlite3* handle_ = nullptr;
   std::unordered_multimap<std::string_view, sqlite3_stmt*> idle_;
   std::uint64_t wal_pages_ = 0;
+  bool defers_ = false;        // the open transaction will not wait for the disk
+  bool has_deferred_ = false;  // what was committed last did not
 };
 
 // Rolled back unless committed. What a deferred one wrote is atomic at once and on disk with the next write
@@ -155,6 +159,9 @@ class Transaction {
   Connection* connection_;
   Kind kind_;
 };
+
+// The error of a failed system call: no_space when a disk or a quota is full, otherwise fatal.
+Error system_failure(int system_error, const std::string& path, std::string_view what);
 
 // The folder's entry of a new or renamed file, on disk.
 Status sync_folder_of(const std::string& path);

@@ -131,7 +131,7 @@ TEST(Space, an_io_error_is_fatal_and_loses_nothing) {
   std::signal(SIGXFSZ, old_handler);
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().code(), ErrorCode::fatal);
-  EXPECT_THAT(status.error().message(), HasSubstr("a.db: reading or writing failed"));
+  EXPECT_THAT(status.error().message(), HasSubstr("a.db: the file may not grow further"));
   database.reset();
   database = *Database::open(folder / "a.db", Database::Access::serve);
   expect_still_works(*database, 1);
