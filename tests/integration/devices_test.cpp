@@ -21,7 +21,9 @@ bool connected(const World& world, const std::string& device) {
 
 TEST(OneCertificate, the_newest_daemon_wins_and_the_older_waits) {
   World world(2);
-  world.configure_client(1, {.certificate = "device-0", .state = "state-twin"});
+  // As in real files, a device may wait as long as the coordinator asks it to.
+  world.configure_client(0, {.retry_max = "5m"});
+  world.configure_client(1, {.certificate = "device-0", .state = "state-twin", .retry_max = "5m"});
   world.start_coordinator();
   world.start_client(0);
   ASSERT_TRUE(eventually([&] { return connected(world, "device-0"); }));

@@ -161,11 +161,11 @@ void World::configure_client(std::uint32_t index, const ClientOptions& options) 
   const std::string server = options.server_name.empty() ? "" : "server_name = \"" + options.server_name + "\"\n";
   write(name + ".toml", fmt::format("[client]\ncoordinator = \"127.0.0.1:{}\"\nstate_directory = \"{}\"\n{}\n"
                                     "[tls]\nca = \"{}.crt\"\ncertificate = \"{}.crt\"\nkey = \"{}.key\"\n\n"
-                                    "[retry]\nmin = \"20ms\"\nmax = \"200ms\"\n\n"
+                                    "[retry]\nmin = \"20ms\"\nmax = \"{}\"\n\n"
                                     "[data.toy]\npath = \"data\"\nsplit = \"iid\"\ndevices = {}\nindex = {}\n\n"
-                                    "[log]\nlevel = \"debug\"\n{}",
+                                    "[log]\nlevel = \"debug\"\n",
                                     port_, options.state.empty() ? "state-" + name : options.state, server, options.ca,
-                                    certificate, certificate, std::max(1U, devices_), index, options.extra));
+                                    certificate, certificate, options.retry_max, std::max(1U, devices_), index));
 }
 
 Process& World::launch_coordinator(const Environment& environment) {

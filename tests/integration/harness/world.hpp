@@ -45,7 +45,7 @@ struct ClientOptions {
   std::string ca = "ca";
   std::string state;        // folder; "": its own
   std::string server_name;  // "": none is given
-  std::string extra;        // more lines at the end
+  std::string retry_max = "200ms";
 };
 
 struct CoordinatorOptions {
