@@ -2,13 +2,32 @@
 
 #include <CLI/CLI.hpp>
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 #include <csignal>
 #include <cstdio>
 
 #include "common/log.hpp"
 #include "coordinator/net/service.hpp"
 
+namespace {
+
+// A round's uploads come and go within seconds. By itself glibc keeps what they held: a heap for each thread, and a
+// threshold for giving large blocks back that grows with the largest that was ever freed.
+void give_memory_back() {
+#ifdef __GLIBC__
+  ::mallopt(M_ARENA_MAX, 2);
+  ::mallopt(M_MMAP_THRESHOLD, 128 << 10);
+  ::mallopt(M_TRIM_THRESHOLD, 1 << 20);
+#endif
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
+  give_memory_back();
   CLI::App app{"Gleaner's coordinator: plans rounds, gathers sparse updates, keeps the model"};
   app.set_version_flag("--version", GLEANER_VERSION);
   app.require_subcommand(1);

@@ -34,6 +34,7 @@ namespace gleaner {
 inline constexpr std::uint16_t kProtocolVersion = 1;
 inline constexpr std::uint16_t kProtocolVersionMin = 1;
 inline constexpr std::uint32_t kChunkBytesMax = 1U << 20;
+inline constexpr std::uint32_t kUpdateHeadBytes = 48;  // of an Update's body, before its part of the payload
 
 struct Hello {
   std::uint16_t version_min = kProtocolVersionMin;
@@ -204,5 +205,10 @@ Result<FrameHeader> decode_header(std::span<const std::byte> header, Sender send
 
 // body must be 8-byte aligned and outlive the views in the message. Errors are peer_fault and say which field is wrong.
 Result<Message> decode_body(const FrameHeader& header, ByteView body);
+
+// An Update by its first bytes alone, so that the receiver decides what to do with the payload before it holds any of
+// it: what follows is header.body_bytes - kUpdateHeadBytes of it. The message's bytes are empty. Errors as above.
+bool is_update(const FrameHeader& header);
+Result<Update> decode_update_head(const FrameHeader& header, std::span<const std::byte, kUpdateHeadBytes> head);
 
 }  // namespace gleaner

@@ -213,7 +213,7 @@ Result<Message> decode(const wire::SyncChunkHead& w, ByteView tail) {
   return m;
 }
 
-Result<Message> decode(const wire::UpdateHead& w, ByteView tail) {
+Result<Update> update_of(const wire::UpdateHead& w, std::uint64_t chunk_bytes) {
   const Update m{.plan = {w.plan()},
                  .digest = {w.digest()},
                  .samples = w.samples(),
@@ -223,14 +223,19 @@ Result<Message> decode(const wire::UpdateHead& w, ByteView tail) {
                  .left = w.left(),
                  .right = w.right(),
                  .loss = w.loss(),
-                 .bytes = tail};
+                 .bytes = {}};
   GLEANER_TRY(require(w.reserved() == 0, "Update.reserved", "is not zero"));
   GLEANER_TRY(require(m.plan.value != 0, "Update.plan", "is zero"));
-  GLEANER_TRY(require(std::uint64_t{m.offset} + m.bytes.size() <= m.total_bytes, "Update.offset",
-                      "reaches beyond Update.total_bytes"));
+  GLEANER_TRY(require(m.offset + chunk_bytes <= m.total_bytes, "Update.offset", "reaches beyond Update.total_bytes"));
   GLEANER_TRY(require_finite(m.left, "Update.left"));
   GLEANER_TRY(require_finite(m.right, "Update.right"));
   GLEANER_TRY(require_finite(m.loss, "Update.loss"));
+  return m;
+}
+
+Result<Message> decode(const wire::UpdateHead& w, ByteView tail) {
+  GLEANER_ASSIGN(Update m, update_of(w, tail.size()));
+  m.bytes = tail;
   return m;
 }
 
@@ -305,6 +310,15 @@ Result<Message> decode_body(const FrameHeader& header, ByteView body) {
       body.size() == header.body_bytes && body.size() >= rule.body_bytes_min && body.size() <= rule.body_bytes_max;
   GLEANER_TRY(require(fits, rule.name, "has a wrong length"));
   return kDecoders[header.type - 1U](body, rule.name);
+}
+
+bool is_update(const FrameHeader& header) { return frame_name(header.type) == "Update"; }
+
+Result<Update> decode_update_head(const FrameHeader& header, std::span<const std::byte, kUpdateHeadBytes> head) {
+  GLEANER_CHECK(is_update(header) && header.body_bytes > kUpdateHeadBytes);
+  wire::UpdateHead w;
+  std::memcpy(&w, head.data(), sizeof(w));
+  return update_of(w, header.body_bytes - kUpdateHeadBytes);
 }
 
 }  // namespace gleaner

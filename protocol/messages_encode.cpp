@@ -15,7 +15,7 @@ namespace {
 static_assert(sizeof(wire::SettleBody) == wire::kSettleBytes);
 static_assert(sizeof(wire::PlanHead) == wire::kPlanHeadBytes);
 static_assert(sizeof(wire::SyncChunkHead) == wire::kSyncChunkHeadBytes);
-static_assert(sizeof(wire::UpdateHead) == wire::kUpdateHeadBytes);
+static_assert(sizeof(wire::UpdateHead) == kUpdateHeadBytes);
 static_assert(sizeof(wire::SkipBody) == wire::kSkipBytes);
 static_assert(sizeof(wire::ReceivedBody) == wire::kReceivedBytes);
 

@@ -21,7 +21,6 @@ inline constexpr std::size_t kCapabilitiesMax = 64;
 inline constexpr std::uint32_t kSettleBytes = 24;
 inline constexpr std::uint32_t kPlanHeadBytes = 88;
 inline constexpr std::uint32_t kSyncChunkHeadBytes = 16;
-inline constexpr std::uint32_t kUpdateHeadBytes = 48;
 inline constexpr std::uint32_t kSkipBytes = 32;
 inline constexpr std::uint32_t kReceivedBytes = 16;
 

@@ -53,6 +53,7 @@ asio::awaitable<Result<std::shared_ptr<Link>>> join(asio::any_io_executor execut
   LinkLimits limits;
   limits.handshake_timeout = std::chrono::seconds(60);
   limits.idle_timeout = std::chrono::minutes(10);
+  limits.write_waits_while_heard = true;
   std::string host = "127.0.0.1";
   auto link = co_await Link::connect(executor, std::move(host), port, *context, limits);
   if (!link) co_return fail(link.error());

@@ -189,6 +189,8 @@ class Daemon {
       timer.expires_after(heartbeat_interval_);
       const auto [ec] = co_await timer.async_wait(asio::as_tuple(asio::use_awaitable));
       if (ec || !link->is_open()) co_return;
+      // What waits to leave is a sign of life as soon as it does.
+      if (link->queued_bytes() > 0) continue;
       Bytes frame = encode_frame(Heartbeat{});
       if (const Status sent = link->send(std::move(frame)); !sent) co_return;
     }
@@ -196,6 +198,8 @@ class Daemon {
 
   asio::awaitable<void> connection() {
     LinkLimits limits;
+    // An upload may have to wait for its turn: the coordinator says by heartbeats that it is there.
+    limits.write_waits_while_heard = true;
     auto opened = co_await Link::connect(io_.get_executor(), config_.host, config_.port, tls_, limits);
     if (!opened) {
       end_on_own_fault(opened.error());
@@ -208,6 +212,7 @@ class Daemon {
     for (;;) {
       auto frame = co_await link_->read(Sender::coordinator);
       if (!frame) {
+        link_->close(frame.error().message());
         link_.reset();
         handle(session::Disconnected{frame.error()});
         co_return;

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+
 #include "common/hash.hpp"
 #include "common/log.hpp"
 
@@ -9,113 +12,203 @@ namespace gleaner {
 
 namespace asio = boost::asio;
 
-DeviceConnection::DeviceConnection(std::shared_ptr<Link> link, ConnectionOwner& owner)
-    : link_(std::move(link)), owner_(owner), since_(owner.clock().now()) {}
+namespace {
+constexpr std::size_t kScratchBytes = 4096;
+}
+
+DeviceConnection::DeviceConnection(std::shared_ptr<Link> link, ConnectionOwner& owner, UploadLimits limits)
+    : link_(std::move(link)), owner_(owner), limits_(limits), since_(owner.clock().now()) {}
 
 asio::awaitable<void> DeviceConnection::run() {
   const auto self = shared_from_this();
-  for (;;) {
-    auto frame = co_await link_->read(Sender::device);
-    if (!frame) {
-      if (close_reason_.empty()) close_reason_ = frame.error().message();
-      break;
+  try {
+    for (bool go_on = true; go_on;) {
+      const auto header = co_await link_->read_header(Sender::device);
+      if (!header) {
+        go_on = read_failed(header.error());
+      } else if (is_update(*header)) {
+        go_on = co_await receive_update(*header);
+      } else {
+        go_on = co_await receive_message(*header);
+      }
     }
-    auto message = decode_body(frame->header, frame->body.view());
-    if (!message) {
-      protocol_error(message.error().message());
-      break;
-    }
-    const bool go_on = co_await receive(*message);
-    if (!go_on) break;
+  } catch (...) {
+    end();  // out of memory, or cancelled: what it held goes back all the same
+    throw;
   }
-  *alive_ = false;
-  drop_upload();
-  link_->close(close_reason_);
-  owner_.upload_credit().wake_all();
-  owner_.sync_credit().wake_all();
-  owner_.closed(self, close_reason_);
+  end();
 }
 
-asio::awaitable<bool> DeviceConnection::receive(const Message& message) {
+void DeviceConnection::end() {
+  close(close_reason_);
+  drop_upload();
+  owner_.closed(shared_from_this(), close_reason_);
+}
+
+bool DeviceConnection::read_failed(const Error& error) {
+  if (error.code() == ErrorCode::peer_fault) return protocol_error(error.message());
+  if (close_reason_.empty()) close_reason_ = error.message();
+  return false;
+}
+
+asio::awaitable<bool> DeviceConnection::receive_message(FrameHeader header) {
+  AlignedBuffer body(header.body_bytes);
+  const Status status = co_await link_->read_part(body.bytes());
+  if (!status) co_return read_failed(status.error());
+  const auto message = decode_body(header, body.view());
+  if (!message) co_return protocol_error(message.error().message());
+  co_return receive(*message);
+}
+
+bool DeviceConnection::receive(const Message& message) {
+  if (!*alive_ || superseded) return false;
   if (const auto* hello = std::get_if<Hello>(&message)) {
-    if (greeted) co_return protocol_error("a second hello");
+    if (greeted) return protocol_error("a second hello");
     owner_.greeted(shared_from_this(), *hello);
-    co_return greeted;
+    return greeted;
   }
-  if (!greeted) co_return protocol_error("a message before the hello");
-  if (superseded) co_return false;
+  if (!greeted) return protocol_error("a message before the hello");
   if (const auto* accept = std::get_if<Accept>(&message)) {
     drop_upload();
     ignored_plan_ = {};
     owner_.accepted(*this, *accept);
   } else if (const auto* decline = std::get_if<Decline>(&message)) {
     owner_.declined(*this, *decline);
-  } else if (const auto* update = std::get_if<Update>(&message)) {
-    const bool go_on = co_await receive_update(*update);
-    co_return go_on;
   } else if (const auto* skip = std::get_if<Skip>(&message)) {
     owner_.skip(*this, *skip);
   } else if (std::holds_alternative<Heartbeat>(message)) {
     send(Heartbeat{});
   } else {
-    co_return protocol_error("a message that only the coordinator sends");
+    return protocol_error("a message that only the coordinator sends");
   }
-  co_return *alive_;
+  return *alive_;
 }
 
-asio::awaitable<bool> DeviceConnection::receive_update(const Update& update) {
-  if (update.plan == ignored_plan_) co_return true;
-  if (update.offset == 0) {
-    const bool go_on = co_await begin_upload(update);
-    if (!go_on || !upload_) co_return go_on;
+// The head says how much memory the whole upload needs: none of its bytes are read before that is there.
+asio::awaitable<bool> DeviceConnection::receive_update(FrameHeader header) {
+  if (!greeted) co_return protocol_error("a message before the hello");
+  if (!*alive_ || superseded) co_return false;
+  std::array<std::byte, kUpdateHeadBytes> head{};
+  const Status status = co_await link_->read_part(head);
+  if (!status) co_return read_failed(status.error());
+  const auto update = decode_update_head(header, head);
+  if (!update) co_return protocol_error(update.error().message());
+  if (update->offset == 0) {
+    const bool go_on = co_await begin_upload(*update);
+    if (!go_on) co_return false;
   }
-  if (!upload_ || upload_->meta.plan != update.plan || upload_->meta.digest != update.digest ||
-      upload_->bytes.size() != update.offset || upload_->meta.total_bytes != update.total_bytes) {
+  const std::size_t size = header.body_bytes - kUpdateHeadBytes;
+  if (update->plan == ignored_plan_) {
+    const bool go_on = co_await pass_over(size);
+    co_return go_on;
+  }
+  if (!upload_ || upload_->meta.plan != update->plan || upload_->meta.digest != update->digest ||
+      upload_->bytes.size() != update->offset || upload_->meta.total_bytes != update->total_bytes) {
     co_return protocol_error(
-        fmt::format("a chunk of an update at offset {} that does not continue the one before", update.offset));
+        fmt::format("a chunk of an update at offset {} that does not continue the one before", update->offset));
   }
-  upload_->bytes.insert(upload_->bytes.end(), update.bytes.begin(), update.bytes.end());
-  if (upload_->bytes.size() == update.total_bytes) finish_upload();
-  co_return true;
+  const bool go_on = co_await receive_chunk(size);
+  co_return go_on;
 }
 
-asio::awaitable<bool> DeviceConnection::begin_upload(const Update& update) {
+asio::awaitable<bool> DeviceConnection::begin_upload(Update update) {
   drop_upload();
   ignored_plan_ = {};
   const std::uint64_t bytes_max = owner_.payload_bytes_max(update.plan);
   if (bytes_max == 0) {
-    // Closed or unknown: the digest alone is enough to answer.
-    ignored_plan_ = update.plan;
-    Update meta = update;
-    meta.bytes = {};
-    owner_.update(*this, meta, nullptr, {});
-    co_return true;
+    answer_unread(update);
+    co_return *alive_;
   }
   if (update.total_bytes > bytes_max) {
     ignored_plan_ = update.plan;
     owner_.refused(*this, update.plan, RefusalCode::too_many_entries,
                    fmt::format("{} bytes, the plan's grant needs at most {}", update.total_bytes, bytes_max));
-    co_return true;
+    co_return *alive_;
   }
-  // A named copy: the frame's view does not outlive the wait.
-  Upload upload{.meta = update, .bytes = {}, .credit = update.total_bytes, .began = owner_.clock().now()};
-  upload.meta.bytes = {};
-  const bool taken = co_await owner_.upload_credit().take(upload.credit, alive_);
+  Credit& credit = owner_.upload_credit();
+  const bool waited = !credit.has_room(update.total_bytes);
+  const bool taken = co_await credit.take(update.total_bytes, alive_);
   if (!taken) co_return false;
-  upload.bytes.reserve(update.bytes.size());
-  upload_ = std::move(upload);
+  if (waited && owner_.payload_bytes_max(update.plan) == 0) {
+    credit.give(update.total_bytes);
+    answer_unread(update);
+    co_return *alive_;
+  }
+  upload_.emplace(Upload{
+      .meta = update, .bytes = {}, .credit = update.total_bytes, .began = owner_.clock().now(), .waited = waited});
+  upload_->bytes.reserve(update.total_bytes);
   co_return true;
+}
+
+// The plan is closed or unknown: the digest alone is enough to answer.
+void DeviceConnection::answer_unread(const Update& update) {
+  ignored_plan_ = update.plan;
+  owner_.update(*this, update, nullptr, {});
+}
+
+asio::awaitable<bool> DeviceConnection::receive_chunk(std::size_t size_bytes) {
+  if (pause_) pause_->expires_at(asio::steady_timer::time_point::max());
+  Bytes& bytes = upload_->bytes;
+  const std::size_t offset = bytes.size();
+  bytes.resize(offset + size_bytes);
+  const Status status = co_await link_->read_part(std::span(bytes).subspan(offset));
+  if (!status) co_return read_failed(status.error());
+  if (bytes.size() == upload_->meta.total_bytes) {
+    finish_upload();
+  } else {
+    await_chunk();
+  }
+  co_return *alive_;
+}
+
+asio::awaitable<bool> DeviceConnection::pass_over(std::size_t size_bytes) {
+  std::array<std::byte, kScratchBytes> scratch;
+  while (size_bytes > 0) {
+    const std::size_t part = std::min(size_bytes, scratch.size());
+    const Status status = co_await link_->read_part(std::span(scratch).first(part));
+    if (!status) co_return read_failed(status.error());
+    size_bytes -= part;
+  }
+  co_return *alive_;
+}
+
+// Until the next chunk begins.
+void DeviceConnection::await_chunk() {
+  if (!pause_) pause_ = std::make_unique<asio::steady_timer>(link_->executor());
+  const auto received = static_cast<double>(upload_->bytes.size());
+  const Duration allowed = limits_.pause_max + from_seconds(received / limits_.bytes_per_s_min);
+  const Duration left = allowed - (owner_.clock().now() - upload_->began);
+  pause_->expires_after(std::min(left, limits_.pause_max));
+  pause_->async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
+    const auto self = weak.lock();
+    if (error || !self || !self->pause_) return;
+    // Moved on since this was on its way.
+    if (self->pause_->expiry() > asio::steady_timer::clock_type::now()) return;
+    self->upload_stalled();
+  });
+}
+
+void DeviceConnection::upload_stalled() {
+  const std::string what = fmt::format(
+      "an update of {} bytes made no progress after {}: at least {} bytes a second are "
+      "needed, and the next ones within {:.0f} s",
+      upload_->meta.total_bytes, upload_->bytes.size(), limits_.bytes_per_s_min, to_seconds(limits_.pause_max));
+  protocol_error(what);
+  close(close_reason_);
 }
 
 void DeviceConnection::finish_upload() {
   Upload upload = std::move(*upload_);
   upload_.reset();
+  pause_.reset();
   if (digest_of(upload.bytes) != upload.meta.digest) {
     owner_.upload_credit().give(upload.credit);
     owner_.refused(*this, upload.meta.plan, RefusalCode::wrong_digest, "the bytes do not match their digest");
     return;
   }
-  const Duration transfer = owner_.clock().now() - upload.began;
+  // What lay in the sockets' buffers while it waited says nothing about the line.
+  const bool says_nothing = upload.waited && upload.meta.total_bytes <= kChunkBytesMax;
+  const Duration transfer = says_nothing ? Duration{} : owner_.clock().now() - upload.began;
   owner_.update(*this, upload.meta, std::make_shared<const Bytes>(std::move(upload.bytes)), transfer);
 }
 
@@ -123,6 +216,7 @@ void DeviceConnection::drop_upload() {
   if (!upload_) return;
   owner_.upload_credit().give(upload_->credit);
   upload_.reset();
+  pause_.reset();
 }
 
 bool DeviceConnection::protocol_error(const std::string& what) {
@@ -133,6 +227,7 @@ bool DeviceConnection::protocol_error(const std::string& what) {
 
 void DeviceConnection::send(const Message& message) {
   if (!*alive_) return;
+  said_something_ = true;
   const Status queued = link_->send(encode_frame(message));
   if (!queued) close(queued.error().message());
 }
@@ -146,7 +241,7 @@ void DeviceConnection::send_plan(const Plan& plan, std::shared_ptr<const Bytes> 
     return;
   }
   auto task = send_sync(shared_from_this(), first, std::move(sync));
-  (void)owner_.tasks().spawn("sync", std::move(task));
+  if (const Status spawned = owner_.tasks().spawn("sync", std::move(task)); !spawned) close(spawned.error().message());
 }
 
 asio::awaitable<void> DeviceConnection::send_sync(std::shared_ptr<DeviceConnection> self, Plan plan,
@@ -159,15 +254,22 @@ asio::awaitable<void> DeviceConnection::send_sync(std::shared_ptr<DeviceConnecti
     const std::size_t size = std::min<std::size_t>(kChunkBytesMax, sync->size() - offset);
     const bool taken = co_await credit.take(size, alive);
     if (!taken) co_return;
-    Bytes frame;
-    if (offset == 0) {
-      plan.sync_head = ByteView(*sync).first(size);
-      frame = encode_frame(plan);
-    } else {
-      SyncChunk chunk{.plan = plan.id, .offset = offset, .bytes = ByteView(*sync).subspan(offset, size)};
-      frame = encode_frame(chunk);
+    Status sent;
+    try {
+      Bytes frame;
+      if (offset == 0) {
+        plan.sync_head = ByteView(*sync).first(size);
+        frame = encode_frame(plan);
+      } else {
+        SyncChunk chunk{.plan = plan.id, .offset = offset, .bytes = ByteView(*sync).subspan(offset, size)};
+        frame = encode_frame(chunk);
+      }
+      sent = co_await self->link_->send_and_wait(std::move(frame));
+    } catch (...) {
+      credit.give(size);
+      throw;
     }
-    const Status sent = co_await self->link_->send_and_wait(std::move(frame));
+    self->said_something_ = true;
     credit.give(size);
     if (!sent) {
       self->close(sent.error().message());
@@ -180,7 +282,17 @@ asio::awaitable<void> DeviceConnection::send_sync(std::shared_ptr<DeviceConnecti
 
 void DeviceConnection::close(const std::string& reason) {
   if (close_reason_.empty()) close_reason_ = reason;
+  *alive_ = false;
   link_->close(reason);
+  // Its own coroutines may stand in these queues.
+  owner_.upload_credit().wake_all();
+  owner_.sync_credit().wake_all();
+}
+
+void DeviceConnection::show_life() {
+  // What is on its way already is a sign of life too.
+  if (greeted && !said_something_ && link_->queued_bytes() == 0) send(Heartbeat{});
+  said_something_ = false;
 }
 
 }  // namespace gleaner

@@ -2,6 +2,7 @@
 // One device's connection: reads its messages, assembles its uploads, sends what the run has for it. Loop thread only.
 
 #include <boost/asio/awaitable.hpp>
+#include <boost/asio/steady_timer.hpp>
 
 #include <deque>
 #include <memory>
@@ -40,14 +41,24 @@ class ConnectionOwner {
   virtual const Clock& clock() = 0;
 };
 
+// What an upload must keep to while it holds a share of the bytes in flight. Within a chunk the link's limits hold.
+struct UploadLimits {
+  Duration pause_max = std::chrono::seconds(30);  // between two chunks, whatever else is said meanwhile
+  std::uint32_t bytes_per_s_min = 4096;           // over the whole upload, one pause left aside
+};
+
 class DeviceConnection : public std::enable_shared_from_this<DeviceConnection> {
  public:
-  DeviceConnection(std::shared_ptr<Link> link, ConnectionOwner& owner);
+  DeviceConnection(std::shared_ptr<Link> link, ConnectionOwner& owner, UploadLimits limits = {});
 
   boost::asio::awaitable<void> run();  // until the connection ends
   void send(const Message& message);
   void send_plan(const Plan& plan, std::shared_ptr<const Bytes> sync);
   void close(const std::string& reason);
+  // Called once in every heartbeat interval: says something when nothing was said since the last call. While a device's
+  // own heartbeats are not read, because they stand behind an upload or wait for memory with it, it hears us all the
+  // same.
+  void show_life();
 
   DeviceName device() const { return {link_->peer().name}; }
   const PeerIdentity& peer() const { return link_->peer(); }
@@ -66,25 +77,38 @@ class DeviceConnection : public std::enable_shared_from_this<DeviceConnection> {
     Update meta;  // its view is not used
     Bytes bytes;
     std::uint64_t credit = 0;
-    Instant began;
+    Instant began;        // when its bytes might come
+    bool waited = false;  // for that
   };
 
-  boost::asio::awaitable<bool> receive(const Message& message);
-  boost::asio::awaitable<bool> receive_update(const Update& update);
-  boost::asio::awaitable<bool> begin_upload(const Update& update);
+  // All say whether the conversation goes on.
+  boost::asio::awaitable<bool> receive_message(FrameHeader header);
+  boost::asio::awaitable<bool> receive_update(FrameHeader header);
+  boost::asio::awaitable<bool> begin_upload(Update update);
+  boost::asio::awaitable<bool> receive_chunk(std::size_t size_bytes);
+  boost::asio::awaitable<bool> pass_over(std::size_t size_bytes);
+  bool receive(const Message& message);
+  void answer_unread(const Update& update);
   void finish_upload();
   void drop_upload();
+  void await_chunk();
+  void upload_stalled();
+  bool read_failed(const Error& error);
+  void end();
   bool protocol_error(const std::string& what);
   static boost::asio::awaitable<void> send_sync(std::shared_ptr<DeviceConnection> self, Plan plan,
                                                 std::shared_ptr<const Bytes> sync);
 
   std::shared_ptr<Link> link_;
   ConnectionOwner& owner_;
+  UploadLimits limits_;
   Instant since_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   std::optional<Upload> upload_;
+  std::unique_ptr<boost::asio::steady_timer> pause_;  // while an upload of several chunks is open
   PlanId ignored_plan_;  // refused or answered before its bytes came: the rest of it is passed over
   std::string close_reason_;
+  bool said_something_ = false;  // since show_life() was last called
 };
 
 }  // namespace gleaner

@@ -15,21 +15,34 @@ namespace asio = boost::asio;
 asio::awaitable<bool> Credit::take(std::uint64_t bytes, std::shared_ptr<const bool> alive) {
   bytes = std::min(bytes, bytes_max_);
   const auto executor = co_await asio::this_coro::executor;
-  std::shared_ptr<asio::steady_timer> turn;
-  // Those who came first are served first, also when a later one would fit.
-  while (!closed_ && *alive && (used_ + bytes > bytes_max_ || (!waiting_.empty() && waiting_.front() != turn))) {
-    if (!turn) {
-      turn = std::make_shared<asio::steady_timer>(executor);
-      waiting_.push_back(turn);
+  Turn turn;
+  try {
+    // Those who came first are served first, also when a later one would fit.
+    while (!closed_ && *alive && (used_ + bytes > bytes_max_ || (!waiting_.empty() && waiting_.front() != turn))) {
+      if (!turn) {
+        turn = std::make_shared<asio::steady_timer>(executor);
+        waiting_.push_back(turn);
+      }
+      turn->expires_at(asio::steady_timer::time_point::max());
+      (void)co_await turn->async_wait(asio::as_tuple(asio::use_awaitable));
     }
-    turn->expires_at(asio::steady_timer::time_point::max());
-    (void)co_await turn->async_wait(asio::as_tuple(asio::use_awaitable));
+  } catch (...) {
+    leave(turn);  // cancelled, or out of memory: nobody may wait behind it
+    throw;
   }
-  if (turn) std::erase(waiting_, turn);
   const bool taken = !closed_ && *alive;
   if (taken) used_ += bytes;
-  if (!waiting_.empty()) waiting_.front()->cancel();
+  leave(turn);
   co_return taken;
+}
+
+bool Credit::has_room(std::uint64_t bytes) const {
+  return !closed_ && waiting_.empty() && used_ + std::min(bytes, bytes_max_) <= bytes_max_;
+}
+
+void Credit::leave(const Turn& turn) {
+  if (turn) std::erase(waiting_, turn);
+  if (!waiting_.empty()) waiting_.front()->cancel();
 }
 
 void Credit::give(std::uint64_t bytes) {

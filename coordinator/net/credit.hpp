@@ -23,14 +23,19 @@ class Credit {
   void wake_all();
   void close();
 
+  // True when take() would not wait.
+  bool has_room(std::uint64_t bytes) const;
   std::uint64_t used_bytes() const { return used_; }
   std::uint64_t bytes_max() const { return bytes_max_; }
 
  private:
+  using Turn = std::shared_ptr<boost::asio::steady_timer>;
+  void leave(const Turn& turn);
+
   std::uint64_t bytes_max_;
   std::uint64_t used_ = 0;
   bool closed_ = false;
-  std::deque<std::shared_ptr<boost::asio::steady_timer>> waiting_;
+  std::deque<Turn> waiting_;
 };
 
 }  // namespace gleaner

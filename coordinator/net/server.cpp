@@ -74,6 +74,7 @@ Result<std::uint16_t> Server::listen() {
   GLEANER_ASSIGN(acceptor_, Acceptor::listen(io_.get_executor(), config_.listen.host, config_.listen.port));
   GLEANER_TRY(tasks_.spawn("acceptor", accept_all()));
   GLEANER_TRY(tasks_.spawn("certificates", check_certificates()));
+  GLEANER_TRY(tasks_.spawn("heartbeats", show_life()));
   return acceptor_->endpoint().port();
 }
 
@@ -99,20 +100,25 @@ asio::awaitable<void> Server::serve(asio::ip::tcp::socket socket) {
   LinkLimits limits;
   limits.handshake_timeout = std::chrono::duration_cast<std::chrono::milliseconds>(config_.handshake_timeout);
   limits.idle_timeout = limits.handshake_timeout;  // until the hello
-  auto link = co_await Link::accept(std::move(socket), *tls_, limits);
-  if (!link) {
-    // Without the far side's port, which is another one each time.
-    const std::string& message = link.error().message();
-    const auto colon = message.find(": ");
-    const std::string what = colon == std::string::npos ? message : message.substr(colon + 2);
-    if (trouble_.note(host, what)) log_warn("connection from {}: {}", host, what);
-  } else if ((*link)->peer().kind != PeerKind::device) {
-    (*link)->close("only devices connect here");
-  } else {
-    trouble_.forget(host);
-    auto connection = std::make_shared<DeviceConnection>(std::move(*link), *this);
-    open_.insert(connection);
-    co_await connection->run();
+  try {
+    auto link = co_await Link::accept(std::move(socket), *tls_, limits, totals_);
+    if (!link) {
+      // Without the far side's port, which is another one each time.
+      const std::string& message = link.error().message();
+      const auto colon = message.find(": ");
+      const std::string what = colon == std::string::npos ? message : message.substr(colon + 2);
+      if (trouble_.note(host, what)) log_warn("connection from {}: {}", host, what);
+    } else if ((*link)->peer().kind != PeerKind::device) {
+      (*link)->close("only devices connect here");
+    } else {
+      trouble_.forget(host);
+      auto connection = std::make_shared<DeviceConnection>(std::move(*link), *this);
+      open_.insert(connection);
+      co_await connection->run();
+    }
+  } catch (...) {
+    --open_connections_;  // out of memory for one connection: its place is free again
+    throw;
   }
   --open_connections_;
 }
@@ -130,6 +136,18 @@ asio::awaitable<void> Server::check_certificates() {
                   "the device's certificate has expired");
       }
     }
+  }
+}
+
+// A device's own heartbeats are answered when they are read, and they are not read while it uploads or waits with an
+// upload: for those this is the sign of life.
+asio::awaitable<void> Server::show_life() {
+  asio::steady_timer timer(io_);
+  while (!draining_) {
+    timer.expires_after(config_.heartbeat);
+    const auto [ec] = co_await timer.async_wait(asio::as_tuple(asio::use_awaitable));
+    if (ec) co_return;
+    for (const auto& connection : open_) connection->show_life();
   }
 }
 
@@ -276,8 +294,6 @@ void Server::downloaded(DeviceConnection& connection, std::uint64_t bytes, Durat
 
 void Server::take_counters(const DeviceConnection& connection) {
   const auto counters = connection.counters();
-  closed_bytes_.up_bytes += counters.bytes_in;
-  closed_bytes_.down_bytes += counters.bytes_out;
   if (!connection.greeted) return;
   auto& row = members_[connection.device()].row;
   row.up_bytes += counters.bytes_in;
@@ -297,15 +313,7 @@ void Server::closed(const std::shared_ptr<DeviceConnection>& connection, const s
   if (RunEngine* run = hooks_.active_run()) run->device_left(name);
 }
 
-SocketBytes Server::socket_bytes() const {
-  SocketBytes bytes = closed_bytes_;
-  for (const auto& connection : open_) {
-    const auto counters = connection->counters();
-    bytes.up_bytes += counters.bytes_in;
-    bytes.down_bytes += counters.bytes_out;
-  }
-  return bytes;
-}
+SocketBytes Server::socket_bytes() const { return {.up_bytes = totals_->bytes_in, .down_bytes = totals_->bytes_out}; }
 
 void Server::send(const DeviceName& device, const Message& message) {
   const auto it = members_.find(device);

@@ -96,6 +96,7 @@ class Server final : public Outbox, public ConnectionOwner {
   boost::asio::awaitable<void> accept_all();
   boost::asio::awaitable<void> serve(boost::asio::ip::tcp::socket socket);
   boost::asio::awaitable<void> check_certificates();
+  boost::asio::awaitable<void> show_life();
   void take_counters(const DeviceConnection& connection);
   void remember(Member& member);
   bool admit(const std::shared_ptr<DeviceConnection>& connection, const Hello& hello, Member& member);
@@ -116,7 +117,7 @@ class Server final : public Outbox, public ConnectionOwner {
   std::map<DeviceName, Member> members_;
   std::set<std::shared_ptr<DeviceConnection>> open_;
   std::size_t open_connections_ = 0;
-  SocketBytes closed_bytes_;
+  std::shared_ptr<LinkTotals> totals_ = std::make_shared<LinkTotals>();  // links outlive the server
   ChangeLog trouble_;
   ChangeLog full_log_;
   bool draining_ = false;

@@ -38,25 +38,30 @@ Link::~Link() {
   if (phase_ != Phase::closed && ssl_ && SSL_is_init_finished(ssl_.get()) == 1) {
     ERR_clear_error();
     SSL_shutdown(ssl_.get());
+    account();
     ERR_clear_error();
   }
 }
 
-LinkCounters Link::counters() const {
-  LinkCounters counters = counters_;
-  if (ssl_) {
-    counters.bytes_in = BIO_number_read(SSL_get_rbio(ssl_.get()));
-    counters.bytes_out = BIO_number_written(SSL_get_wbio(ssl_.get()));
+// After every SSL call that may touch the socket.
+void Link::account() {
+  const std::uint64_t in = BIO_number_read(SSL_get_rbio(ssl_.get()));
+  const std::uint64_t out = BIO_number_written(SSL_get_wbio(ssl_.get()));
+  if (totals_) {
+    totals_->bytes_in += in - counters_.bytes_in;
+    totals_->bytes_out += out - counters_.bytes_out;
   }
-  return counters;
+  counters_.bytes_in = in;
+  counters_.bytes_out = out;
 }
 
 Error Link::reason() const { return reason_ ? *reason_ : Error(ErrorCode::retry, address_ + ": the link has ended"); }
 
 // What an SSL call's result means for its caller. On failure the link has ended or is ending.
 Link::Step Link::step(int result, bool writing) {
-  if (result == 1) return Step::progress;
   const int system_error = errno;
+  account();
+  if (result == 1) return Step::progress;
   TlsFault fault{.ssl_error = SSL_get_error(ssl_.get(), result),
                  .queue_code = ERR_peek_last_error(),
                  .system_error = system_error};
@@ -108,6 +113,7 @@ Link::Step Link::try_read(std::span<std::byte> out, std::size_t& done) {
   errno = 0;
   std::size_t size = 0;
   const Step step = this->step(SSL_read_ex(ssl_.get(), out.data(), out.size(), &size), false);
+  if (size > 0 && limits_.write_waits_while_heard) heard_at_ = Clock::now();
   done += size;
   return step;
 }
@@ -148,6 +154,16 @@ asio::awaitable<Status> Link::fill(std::span<std::byte> out) {
 }
 
 asio::awaitable<Result<InFrame>> Link::read(Sender expected) {
+  const Result<FrameHeader> header = co_await read_header(expected);
+  if (!header) co_return fail(header.error());
+  InFrame frame{.header = *header, .body = AlignedBuffer(header->body_bytes)};
+  Status status = co_await read_part(frame.body.bytes());
+  if (!status) co_return fail(std::move(status).error());
+  co_return frame;
+}
+
+asio::awaitable<Result<FrameHeader>> Link::read_header(Sender expected) {
+  GLEANER_CHECK(body_left_bytes_ == 0 || !is_open() || unreadable_);
   std::array<std::byte, FrameHeader::kBytes> start{};
   // Between frames silence is allowed for long; within one it is not.
   expect(Awaited::frame_start, limits_.idle_timeout);
@@ -163,21 +179,30 @@ asio::awaitable<Result<InFrame>> Link::read(Sender expected) {
     reason_ = header.error().within(address_);
     co_return fail(*reason_);
   }
-  InFrame frame{.header = *header, .body = AlignedBuffer(header->body_bytes)};
+  read_deadline_ = kNever;
+  body_bytes_ = header->body_bytes;
+  body_left_bytes_ = header->body_bytes;
+  co_return *header;
+}
+
+asio::awaitable<Status> Link::read_part(std::span<std::byte> out) {
+  GLEANER_CHECK(out.size() <= body_left_bytes_);
   const std::uint32_t rate = std::max(limits_.frame_bytes_per_s_min, 1U);
-  const std::chrono::milliseconds transfer(std::uint64_t{header->body_bytes} * 1000 / rate);
+  const std::chrono::milliseconds transfer(std::uint64_t{out.size()} * 1000 / rate);
   expect(Awaited::frame_rest, limits_.frame_timeout + transfer);
-  status = co_await fill(frame.body.bytes());
+  Status status = co_await fill(out);
   if (!status) co_return fail(std::move(status).error());
   read_deadline_ = kNever;
+  body_left_bytes_ -= static_cast<std::uint32_t>(out.size());
+  if (body_left_bytes_ > 0) co_return Status();
   ++counters_.frames_in;
   // A far side that always has the next frame ready must not keep the thread from the others.
-  read_in_turn_bytes_ += std::max<std::size_t>(header->body_bytes, kFrameCostBytes);
+  read_in_turn_bytes_ += std::max<std::size_t>(body_bytes_, kFrameCostBytes);
   if (read_in_turn_bytes_ >= kTurnBytes) {
     read_in_turn_bytes_ = 0;
     co_await asio::post(asio::use_awaitable);
   }
-  co_return frame;
+  co_return Status();
 }
 
 void Link::close(const std::string& reason) {
@@ -191,10 +216,15 @@ void Link::begin_close(Error reason) {
   read_deadline_ = kNever;
   close_deadline_ = Clock::now() + limits_.close_timeout;
   arm_watchdog();
-  error_code ignored;
-  socket_.cancel(ignored);
+  wake();
   room_.cancel();
   start_writer();
+}
+
+// Whoever waits for the socket looks again at how things stand.
+void Link::wake() {
+  error_code ignored;
+  socket_.cancel(ignored);
 }
 
 void Link::abort(Error reason) {
@@ -233,6 +263,8 @@ void Link::on_watchdog() {
   const Clock::time_point now = Clock::now();
   if (now >= close_deadline_) {
     abort(reason());
+  } else if (now >= write_deadline_ && limits_.write_waits_while_heard && now < heard_at_ + limits_.idle_timeout) {
+    write_deadline_ = heard_at_ + limits_.idle_timeout;
   } else if (now >= write_deadline_) {
     abort(Error(ErrorCode::retry, address_ + ": it reads too slowly: dropped"));
   } else if (now >= read_deadline_) {
@@ -242,7 +274,11 @@ void Link::on_watchdog() {
         break;
       case Awaited::frame_start: begin_close(Error(ErrorCode::retry, address_ + ": nothing was heard in time")); break;
       case Awaited::frame_rest:
-        abort(Error(ErrorCode::peer_fault, address_ + ": a frame did not arrive in time: dropped"));
+        // Only the reading ends: the far side may still be told.
+        unreadable_ = true;
+        read_deadline_ = kNever;
+        reason_ = Error(ErrorCode::peer_fault, address_ + ": a frame did not arrive in time: dropped");
+        wake();
         break;
     }
   }

@@ -6,7 +6,7 @@
 // single-threaded io_context or a strand).
 // Errors: retry when the far side or the network went away, peer_fault when its bytes are wrong, bad_input never. No
 // exception leaves a call but std::bad_alloc, and Asio's own when the calling coroutine was cancelled.
-// Bounds: a read holds one frame; the write queue holds queue_bytes_max or one frame.
+// Bounds: a read holds one frame, or what its caller gives it; the write queue holds queue_bytes_max or one frame.
 
 #include <array>
 #include <boost/asio/any_io_executor.hpp>
@@ -39,6 +39,8 @@ struct LinkLimits {
   std::uint32_t frame_bytes_per_s_min = 4096;           // ... this rate
   std::chrono::milliseconds write_timeout{30'000};      // for 16 KiB to leave
   std::chrono::milliseconds close_timeout{2'000};       // for the queue and the goodbyes after close()
+  // A far side that says something within idle_timeout is busy, not gone: our bytes may wait, whatever write_timeout.
+  bool write_waits_while_heard = false;
   std::size_t queue_bytes_max = 4U << 20;
 };
 
@@ -47,6 +49,12 @@ struct LinkCounters {
   std::uint64_t bytes_out = 0;
   std::uint64_t frames_in = 0;
   std::uint64_t frames_out = 0;
+};
+
+// Bytes at the sockets of many links, failed handshakes and goodbyes included; on their executor.
+struct LinkTotals {
+  std::uint64_t bytes_in = 0;
+  std::uint64_t bytes_out = 0;
 };
 
 struct InFrame {
@@ -60,7 +68,8 @@ class Link : public std::enable_shared_from_this<Link> {
 
   // The server's half of a handshake. The peer is a device or an operator whose certificate is valid now, also when its
   // session was resumed; revocation is the caller's to check (peer().serial).
-  static asio::awaitable<Opened> accept(asio::ip::tcp::socket socket, TlsContext context, LinkLimits limits);
+  static asio::awaitable<Opened> accept(asio::ip::tcp::socket socket, TlsContext context, LinkLimits limits,
+                                        std::shared_ptr<LinkTotals> totals = nullptr);
 
   // host: a name or an address. In TLS 1.3 the server judges our certificate after this has succeeded: its refusal is
   // the error of the first read.
@@ -74,11 +83,17 @@ class Link : public std::enable_shared_from_this<Link> {
   const PeerIdentity& peer() const { return peer_; }
   const std::string& address() const { return address_; }  // "192.0.2.1:4433"
   bool resumed() const { return resumed_; }
-  LinkCounters counters() const;
+  LinkCounters counters() const { return counters_; }
+  asio::any_io_executor executor() { return socket_.get_executor(); }
 
   // The next frame; one read at a time. After an error every read fails. When the bytes were wrong (peer_fault), frames
   // can still be sent, so that the caller can say why before it closes. A read that is cancelled ends the link.
   asio::awaitable<Result<InFrame>> read(Sender expected);
+  // The same in pieces, for who decides by the header or by the body's first bytes before the rest is held: after the
+  // header come parts until the body is whole. No time limit runs between them, so that the caller may wait for memory;
+  // each part has a frame's time, and that of its size.
+  asio::awaitable<Result<FrameHeader>> read_header(Sender expected);
+  asio::awaitable<Status> read_part(std::span<std::byte> out);
 
   // Queues the frame; it leaves together with others that are small. retry when the queue has no room: the far side
   // reads too slowly, and the caller drops it.
@@ -108,12 +123,12 @@ class Link : public std::enable_shared_from_this<Link> {
 
   Link(asio::ip::tcp::socket socket, TlsContext context, LinkLimits limits, std::string address);
 
-  static asio::awaitable<Opened> open(asio::ip::tcp::socket socket, TlsContext context, LinkLimits limits,
-                                      std::string address);
+  static asio::awaitable<Opened> open(std::shared_ptr<Link> link);
   asio::awaitable<Status> handshake();
   asio::awaitable<void> let_alert_arrive();
   Status identify();
   Step step(int result, bool writing);
+  void account();
   Step try_handshake();
   Step try_read(std::span<std::byte> out, std::size_t& done);
   Step try_write(ByteView in, std::size_t& done);
@@ -128,6 +143,7 @@ class Link : public std::enable_shared_from_this<Link> {
   asio::awaitable<void> say_goodbye();
 
   void begin_close(Error reason);
+  void wake();
   void abort(Error reason);
   void expect(Awaited awaited, Clock::duration timeout);
   void arm_watchdog();
@@ -148,12 +164,16 @@ class Link : public std::enable_shared_from_this<Link> {
   std::size_t front_sent_bytes_ = 0;
   std::size_t queued_bytes_ = 0;
   LinkCounters counters_;
+  std::shared_ptr<LinkTotals> totals_;  // null: nobody adds up
+  Clock::time_point heard_at_;
   Clock::time_point read_deadline_ = kNever;
   Clock::time_point write_deadline_ = kNever;
   Clock::time_point close_deadline_ = kNever;
   Clock::time_point armed_for_ = kNever;
   Phase phase_ = Phase::open;
   Awaited awaited_ = Awaited::handshake;
+  std::uint32_t body_bytes_ = 0;  // of the frame that is read in pieces
+  std::uint32_t body_left_bytes_ = 0;
   std::size_t read_in_turn_bytes_ = 0;
   bool writer_runs_ = false;
   bool unreadable_ = false;  // the far side's bytes make no sense any more

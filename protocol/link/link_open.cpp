@@ -96,12 +96,15 @@ asio::awaitable<Result<tcp::socket>> open_socket(asio::any_io_executor executor,
 
 }  // namespace
 
-asio::awaitable<Link::Opened> Link::accept(tcp::socket socket, TlsContext context, LinkLimits limits) {
+asio::awaitable<Link::Opened> Link::accept(tcp::socket socket, TlsContext context, LinkLimits limits,
+                                           std::shared_ptr<LinkTotals> totals) {
   error_code error;
   const tcp::endpoint remote = socket.remote_endpoint(error);
   if (error) co_return fail(ErrorCode::retry, "a connection was gone before it was accepted: " + error.message());
   std::string address = to_text(remote.address().to_string(), remote.port());
-  co_return co_await open(std::move(socket), std::move(context), limits, std::move(address));
+  std::shared_ptr<Link> link(new Link(std::move(socket), std::move(context), limits, std::move(address)));
+  link->totals_ = std::move(totals);
+  co_return co_await open(std::move(link));
 }
 
 asio::awaitable<Link::Opened> Link::connect(asio::any_io_executor executor, std::string host, std::uint16_t port,
@@ -109,12 +112,11 @@ asio::awaitable<Link::Opened> Link::connect(asio::any_io_executor executor, std:
   Result<tcp::socket> socket = co_await open_socket(executor, host, port, limits.connect_timeout);
   if (!socket) co_return fail(socket.error());
   std::string address = to_text(host, port);
-  co_return co_await open(std::move(*socket), std::move(context), limits, std::move(address));
+  std::shared_ptr<Link> link(new Link(std::move(*socket), std::move(context), limits, std::move(address)));
+  co_return co_await open(std::move(link));
 }
 
-asio::awaitable<Link::Opened> Link::open(tcp::socket socket, TlsContext context, LinkLimits limits,
-                                         std::string address) {
-  const std::shared_ptr<Link> link(new Link(std::move(socket), std::move(context), limits, std::move(address)));
+asio::awaitable<Link::Opened> Link::open(std::shared_ptr<Link> link) {
   Status status = co_await link->handshake();
   if (status) co_return link;
   Error error = std::move(status).error();
@@ -142,6 +144,7 @@ asio::awaitable<Status> Link::handshake() {
     co_return fail(*reason_);
   }
   awaited_ = Awaited::frame_start;
+  heard_at_ = Clock::now();
   resumed_ = SSL_session_reused(ssl_.get()) == 1;
   co_return identify();
 }
@@ -157,7 +160,8 @@ asio::awaitable<void> Link::let_alert_arrive() {
   std::array<std::byte, 1024> scratch{};
   while (phase_ != Phase::closed) {
     error = {};
-    socket_.read_some(asio::buffer(scratch), error);
+    const std::size_t size = socket_.read_some(asio::buffer(scratch), error);
+    if (totals_) totals_->bytes_in += size;
     if (error && error != asio::error::would_block) co_return;
     if (error) co_await wait(Step::want_read);
   }

@@ -125,6 +125,7 @@ asio::awaitable<void> Link::say_goodbye() {
   for (;;) {
     ERR_clear_error();
     const int result = SSL_shutdown(ssl_.get());
+    account();
     if (result >= 0) break;
     if (SSL_get_error(ssl_.get(), result) != SSL_ERROR_WANT_WRITE) break;
     co_await wait(Step::want_write);
@@ -137,6 +138,7 @@ asio::awaitable<void> Link::say_goodbye() {
     std::size_t size = 0;
     ERR_clear_error();
     const int result = SSL_read_ex(ssl_.get(), scratch.data(), scratch.size(), &size);
+    account();
     if (result == 1) continue;
     if (SSL_get_error(ssl_.get(), result) != SSL_ERROR_WANT_READ) break;
     co_await wait(Step::want_read);

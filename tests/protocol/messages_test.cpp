@@ -103,6 +103,35 @@ RC_GTEST_PROP(Messages, RandomBodies, (std::uint64_t seed)) {
   }
 }
 
+// The head alone says what the whole says of it, and finds the same faults.
+TEST(Messages, UpdateByItsHead) {
+  const Bytes bytes(10);
+  const auto head_of = [](const Update& update) {
+    const Bytes frame = encode_frame(update);
+    const auto header = decode_header(ByteView(frame).first(FrameHeader::kBytes), Sender::device);
+    EXPECT_TRUE(is_update(*header));
+    return decode_update_head(*header, ByteView(frame).subspan(FrameHeader::kBytes).first<kUpdateHeadBytes>());
+  };
+  Update m{.plan = {1}, .digest = {2}, .samples = 3, .total_bytes = 12, .offset = 2, .compute_ms = 4, .bytes = bytes};
+  const auto head = head_of(m);
+  ASSERT_TRUE(head.has_value()) << head.error().message();
+  EXPECT_EQ(head->digest.value, 2U);
+  EXPECT_EQ(head->samples, 3U);
+  EXPECT_EQ(head->total_bytes, 12U);
+  EXPECT_EQ(head->offset, 2U);
+  EXPECT_EQ(head->compute_ms, 4U);
+  EXPECT_TRUE(head->bytes.empty());
+  Bytes frame = encode_frame(m);
+  frame[FrameHeader::kBytes + 20] = std::byte{11};  // total_bytes
+  const auto header = decode_header(ByteView(frame).first(FrameHeader::kBytes), Sender::device);
+  const auto bad = decode_update_head(*header, ByteView(frame).subspan(FrameHeader::kBytes).first<kUpdateHeadBytes>());
+  ASSERT_FALSE(bad.has_value());
+  EXPECT_EQ(bad.error().code(), ErrorCode::peer_fault);
+  EXPECT_THAT(bad.error().message(), HasSubstr("Update.offset"));
+  const Bytes heartbeat = encode_frame(Heartbeat{});
+  EXPECT_FALSE(is_update(*decode_header(ByteView(heartbeat).first(FrameHeader::kBytes), Sender::device)));
+}
+
 TEST(Messages, UpdateNamesTheField) {
   const Bytes bytes(10);
   const Update good{.plan = {1}, .total_bytes = 10, .bytes = bytes};
