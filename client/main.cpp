@@ -31,6 +31,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "%s\n", e.what());
     return 2;
   }
+  std::signal(SIGXFSZ, SIG_IGN);  // a file at its size limit (ulimit -f) is an error of that write
   // Until the daemon listens for it: a closed terminal, or a manager that asks for a reload, must not end it.
   std::signal(SIGHUP, SIG_IGN);
   return gleaner::run_daemon(*config);

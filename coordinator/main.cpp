@@ -52,6 +52,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "%s\n", e.what());
     return 2;
   }
+  std::signal(SIGXFSZ, SIG_IGN);  // a file at its size limit (ulimit -f) is an error of that write
   std::signal(SIGHUP, SIG_IGN);  // until the service listens for it: recovery may take a while
   return gleaner::run_service(*config, options);
 }

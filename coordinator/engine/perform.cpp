@@ -128,10 +128,13 @@ void RunEngine::perform(round::Commit action) {
 void RunEngine::committed(const CommitRecord& record, std::optional<Error> error) {
   if (error) {
     if (error->code() != ErrorCode::no_space) return needs_.on_fatal(error->within("committing a round"));
-    // What was counted for this record is counted again when it is tried again.
+    // What was counted for this record is counted again when it is tried again, beside what came meanwhile.
     counted_.up_bytes -= record.traffic.up_bytes;
     counted_.down_bytes -= record.traffic.down_bytes;
-    open_traffic_ = record.traffic;
+    open_traffic_.up_value_bytes += record.traffic.up_value_bytes;
+    open_traffic_.up_index_bytes += record.traffic.up_index_bytes;
+    open_traffic_.down_value_bytes += record.traffic.down_value_bytes;
+    open_traffic_.down_index_bytes += record.traffic.down_index_bytes;
     handle(round::Committed{std::move(error)});
     return;
   }
