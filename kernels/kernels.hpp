@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <span>
 #include <string_view>
@@ -14,6 +15,13 @@
 #include "common/error.hpp"
 
 namespace gleaner {
+
+// Threads that a caller lends: run(parts, part) calls part(0) ... part(parts - 1), in any order and on any threads, and
+// returns when all have returned. No result depends on it.
+struct Parallel {
+  std::uint32_t width = 1;  // how many parts run at once
+  std::function<void(std::size_t parts, const std::function<void(std::size_t)>& part)> run;
+};
 
 // What a selection found: k indices ascending with their values.
 struct Selection {
@@ -24,6 +32,10 @@ struct Selection {
   float threshold = 0.0F;                       // the least selected magnitude; 0 when nothing was selected
   double squared_norm = 0.0;                    // of the whole input; summed in a fixed order (see reference.cpp)
   std::uint64_t non_finite_index = kAllFinite;  // the first one; then nothing else in the selection is valid
+
+  // Set by the caller and left as they are: nothing but the time depends on them.
+  float threshold_hint = 0.0F;         // a threshold near the one to be found, such as the last round's; 0: none known
+  const Parallel* parallel = nullptr;  // for long vectors; null: on the calling thread alone
 };
 
 struct KernelTable {

@@ -1,33 +1,169 @@
+// Exact top-k in one pass: a bound below the k-th magnitude comes from the last round or from a sample, scan() collects
+// what lies above it, and the cut is made among those. When too many come, the k best so far are kept and the bound
+// rises; when a bound was too high, which shows in the cut, the vector is scanned again.
+
+#include <cstring>
+#include <memory>
+
 #include "common/check.hpp"
-#include "kernels/arithmetic.hpp"
-#include "kernels/cpu/candidates.hpp"
 #include "kernels/cpu/cpu.hpp"
+#include "kernels/cpu/cut.hpp"
+#include "kernels/cpu/scan.hpp"
 
 namespace gleaner::cpu {
 namespace {
 
 constexpr std::size_t kIndexMax = std::numeric_limits<std::uint32_t>::max();
+constexpr std::size_t kPartMin = std::size_t{1} << 16;  // entries for which another thread is worth while
 
-double squared_norm_of_block(const float* x, std::size_t n) {
-  double lanes[kNormLanes] = {};
-  const std::size_t whole = n / kNormLanes * kNormLanes;
-  for (std::size_t i = 0; i < whole; i += kNormLanes) {
-    for (std::size_t j = 0; j < kNormLanes; ++j) {
-      const auto value = static_cast<double>(x[i + j]);
-      lanes[j] += value * value;
+// Where there are at least k candidates, keeps the k best of them, as the definition orders them. Returns the least.
+template <class Bits>
+Bits keep_best(Candidates<Bits>& candidates, const Cut<Bits>& cut) {
+  std::uint32_t tie_limit = std::numeric_limits<std::uint32_t>::max();
+  if (cut.ties < cut.all_ties) {
+    std::size_t left = cut.ties;
+    for (std::size_t j = 0;; ++j) {
+      if (magnitude_of(candidates.stored[j]) != cut.threshold || --left > 0) continue;
+      tie_limit = candidates.indices[j];
+      break;
     }
   }
-  for (std::size_t i = whole; i < n; ++i) {
-    const auto value = static_cast<double>(x[i]);
-    lanes[i - whole] += value * value;
-  }
-  return fold_norm_lanes(lanes);
+  keep_reaching(candidates, cut.threshold, tie_limit);
+  return cut.threshold;
 }
 
-bool all_finite(const float* x, std::size_t n) {
-  std::uint32_t carry = 0;  // the sign bit is set once a magnitude reached infinity's
-  for (std::size_t i = 0; i < n; ++i) carry |= magnitude_bits(x[i]) + (0x80000000U - kInfinityBits);
-  return (carry >> 31) == 0;
+// Memory for the candidates of one part, reused from segment to segment. It is not touched before it is needed.
+template <class Bits>
+class Room {
+ public:
+  Candidates<Bits> candidates(std::size_t k, std::size_t entries) {
+    const std::size_t capacity = std::min(entries, 2 * k) + 2 * kScanBlock;
+    if (capacity > capacity_) {
+      indices_ = std::make_unique_for_overwrite<std::uint32_t[]>(capacity + kCandidateSlack);
+      stored_ = std::make_unique_for_overwrite<Bits[]>(capacity + kCandidateSlack);
+      capacity_ = capacity;
+    }
+    return {.indices = indices_.get(), .stored = stored_.get(), .count = 0, .capacity = capacity_};
+  }
+
+ private:
+  std::size_t capacity_ = 0;
+  std::unique_ptr<std::uint32_t[]> indices_;
+  std::unique_ptr<Bits[]> stored_;
+};
+
+// Zeros are selected among floats when nothing else is left, and never among integers.
+template <class Bits>
+constexpr Bits kLeast = sizeof(Bits) == sizeof(std::uint32_t) ? 0 : 1;
+
+void set_above(FloatScan& scan, std::uint32_t bound) { scan.above = static_cast<std::int32_t>(bound - 1); }
+void set_above(IntegerScan& scan, std::uint64_t bound) { scan.above = bound - 1; }
+
+std::uint32_t bound_of(const FloatScan& scan) { return static_cast<std::uint32_t>(scan.above) + 1; }
+std::uint64_t bound_of(const IntegerScan& scan) { return scan.above + 1; }
+
+std::uint32_t magnitude_at(const FloatScan& scan, std::size_t i) {
+  switch (scan.form) {
+    case Form::as_is: return magnitude_bits(scan.x[i]);
+    case Form::accumulate: return magnitude_bits(scan.formed[i] + scan.update[i]);
+    case Form::subtract: return magnitude_bits(scan.update[i] - scan.tracked[i]);
+  }
+  return 0;
+}
+std::uint64_t magnitude_at(const IntegerScan& scan, std::size_t i) { return magnitude_bits(scan.x[i]); }
+
+// Scans a part to its end for magnitudes from `bound` on. `assumed` is the largest bound that was a guess: what is
+// smaller may be missing.
+template <class Bits, class Scan>
+void scan_part(Scan& part, std::size_t k, Bits bound, Bits& assumed, bool may_guess) {
+  set_above(part, bound);
+  assumed = bound;
+  while (true) {
+    scan(part);
+    if (part.next == part.end) return;
+    const Cut<Bits> cut = cut_of<Bits>(std::span(&part.found, 1), k, bound, part.most);
+    // Later entries must be larger than the k-th so far: ties go to the lower index.
+    Bits raised = std::max(bound_of(part), static_cast<Bits>(keep_best(part.found, cut) + 1));
+    if (may_guess) {
+      const Bits guess =
+          sampled_bound<Bits>(part.next, part.end - part.next, k, [&](std::size_t i) { return magnitude_at(part, i); });
+      if (guess > raised) assumed = raised = guess;
+    }
+    set_above(part, raised);
+  }
+}
+
+// Runs visit(i) for every part, on the caller's threads where it lent some.
+template <class Visit>
+void for_each_part(std::size_t parts, const Parallel* parallel, Visit visit) {
+  if (parts > 1) return parallel->run(parts, visit);
+  visit(0);
+}
+
+template <class Bits>
+struct Found {
+  Cut<Bits> cut;  // no ties: everything found belongs to the selection
+  bool complete = false;
+};
+
+// One attempt: the parts' scans, then the cut over what they found.
+template <class Bits, class Scan>
+Found<Bits> attempt(std::vector<Scan>& parts, std::size_t k, Bits bound, bool may_guess, const Parallel* parallel) {
+  bound = std::max(bound, kLeast<Bits>);
+  std::vector<Bits> assumed(parts.size());
+  for_each_part(parts.size(), parallel,
+                [&](std::size_t i) { scan_part<Bits>(parts[i], k, bound, assumed[i], may_guess); });
+  std::vector<Candidates<Bits>> lists;
+  std::size_t count = 0;
+  Bits most = 0;
+  for (const Scan& part : parts) {
+    lists.push_back(part.found);
+    count += part.found.count;
+    most = std::max(most, part.most);
+  }
+  const Bits guessed = *std::max_element(assumed.begin(), assumed.end());
+  if (count < k) return {.cut = {}, .complete = guessed == kLeast<Bits>};
+  const Cut<Bits> cut = cut_of<Bits>(lists, k, bound, most);
+  return {.cut = cut, .complete = cut.threshold >= guessed};
+}
+
+// The parts' candidates become the selection; returns its threshold. `again` makes a part ready for another scan of
+// what it has formed.
+template <class Bits, class Scan, class Again>
+Bits select_best(std::vector<Scan>& parts, std::size_t dimension, std::size_t k, Bits hint, const Parallel* parallel,
+                 Again again) {
+  const auto sampled = [&] {
+    return sampled_bound<Bits>(0, dimension, k, [&](std::size_t i) { return magnitude_at(parts.front(), i); });
+  };
+  Found<Bits> found = attempt<Bits>(parts, k, hint > 0 ? hint : sampled(), true, parallel);
+  if (!found.complete && hint > 0) {
+    for (Scan& part : parts) again(part);
+    found = attempt<Bits>(parts, k, sampled(), true, parallel);
+  }
+  if (!found.complete) {
+    for (Scan& part : parts) again(part);
+    found = attempt<Bits>(parts, k, 0, false, parallel);
+  }
+  GLEANER_CHECK(found.complete);
+  Cut<Bits> left = found.cut;
+  if (left.ties == 0) return 0;
+  // The first parts have the lower indices and get their ties first.
+  for (Scan& part : parts) {
+    Cut<Bits> here = left;
+    if (parts.size() > 1) {
+      const std::span stored(part.found.stored, part.found.count);
+      here.all_ties = static_cast<std::size_t>(
+          std::ranges::count_if(stored, [&](Bits bits) { return magnitude_of(bits) == left.threshold; }));
+      here.ties = std::min(here.all_ties, left.ties);
+    }
+    if (here.ties > 0) {
+      keep_best(part.found, here);
+    } else {
+      keep_reaching(part.found, static_cast<Bits>(left.threshold + 1), std::numeric_limits<std::uint32_t>::max());
+    }
+    left.ties -= here.ties;
+  }
+  return found.cut.threshold;
 }
 
 void select_all(std::span<const float> x, Selection& out) {
@@ -41,10 +177,26 @@ void select_all(std::span<const float> x, Selection& out) {
   out.threshold = std::bit_cast<float>(least);
 }
 
-// prepare(first, n) forms the entries first, ... of x in place; each is formed once, in order, while its block is in
-// the first-level cache. value_at(i) is entry i before it is formed.
-template <class Prepare, class ValueAt>
-void select_prepared(std::span<const float> x, std::uint32_t k, Selection& out, Prepare prepare, ValueAt value_at) {
+// A little below the last threshold, so that a slow drift of it is no miss.
+std::uint32_t bound_from(float hint) {
+  const float lowered = hint * 0.96875F;
+  return lowered > 0.0F && lowered < std::numeric_limits<float>::infinity() ? magnitude_bits(lowered) : 0;
+}
+
+std::vector<FloatScan> cut_in_parts(const FloatScan& whole, const Parallel* parallel) {
+  const std::size_t dimension = whole.end;
+  std::size_t count = 1;
+  if (parallel != nullptr) count = std::clamp<std::size_t>(dimension / kPartMin, 1, std::max(1U, parallel->width));
+  const std::size_t blocks = (dimension + kScanBlock - 1) / kScanBlock;
+  std::vector<FloatScan> parts(count, whole);
+  for (std::size_t p = 0; p < count; ++p) {
+    parts[p].next = p * blocks / count * kScanBlock;
+    parts[p].end = std::min(dimension, (p + 1) * blocks / count * kScanBlock);
+  }
+  return parts;
+}
+
+void select_formed(const FloatScan& whole, std::span<const float> x, std::uint32_t k, Selection& out) {
   GLEANER_CHECK(x.size() <= kIndexMax);
   out.indices.clear();
   out.values.clear();
@@ -53,94 +205,96 @@ void select_prepared(std::span<const float> x, std::uint32_t k, Selection& out, 
   out.non_finite_index = Selection::kAllFinite;
 
   const bool some = k > 0 && k < x.size();
-  std::uint32_t bound = 0;
+  std::vector<double> block_norms((x.size() + kNormBlock - 1) / kNormBlock);
+  std::vector<FloatScan> parts = cut_in_parts(whole, out.parallel);
+  std::vector<Room<std::uint32_t>> rooms(parts.size());
+  std::vector<std::size_t> begins;
+  for (std::size_t p = 0; p < parts.size(); ++p) {
+    parts[p].block_norms = block_norms.data();
+    parts[p].found = rooms[p].candidates(some ? k : 0, parts[p].end - parts[p].next);
+    begins.push_back(parts[p].next);
+  }
+  std::uint32_t threshold = 0;
   if (some) {
-    bound = sampled_bound<std::uint32_t>(x.size(), k, [&](std::size_t i) { return magnitude_bits(value_at(i)); });
+    const auto again = [&](FloatScan& part) {
+      part.form = Form::as_is;
+      part.block_norms = nullptr;
+      part.found.count = 0;
+      part.next = begins[static_cast<std::size_t>(&part - parts.data())];
+    };
+    threshold = select_best<std::uint32_t>(parts, x.size(), k, bound_from(out.threshold_hint), out.parallel, again);
+  } else {
+    for_each_part(parts.size(), out.parallel, [&](std::size_t i) {
+      parts[i].above = std::numeric_limits<std::int32_t>::max();
+      scan(parts[i]);
+    });
   }
-  Candidates<std::uint32_t> candidates(some ? k : 0, x.size(), bound);
-  double norm = 0.0;
-  for (std::size_t first = 0; first < x.size(); first += kNormBlock) {
-    const std::size_t n = std::min(kNormBlock, x.size() - first);
-    const float* block = x.data() + first;
-    prepare(first, n);
-    if (out.non_finite_index != Selection::kAllFinite) continue;
-    if (!all_finite(block, n)) {
-      std::size_t i = 0;
-      while (magnitude_bits(block[i]) < kInfinityBits) ++i;
-      out.non_finite_index = first + i;
-      continue;
-    }
-    norm += squared_norm_of_block(block, n);
-    if (some) candidates.scan(block, n, first);
-  }
+  for (const FloatScan& part : parts) out.non_finite_index = std::min(out.non_finite_index, part.non_finite);
   if (out.non_finite_index != Selection::kAllFinite) return;
-  out.squared_norm = norm;
+  for (const double norm : block_norms) out.squared_norm += norm;
   if (k >= x.size()) return select_all(x, out);
   if (k == 0) return;
-
-  std::uint32_t threshold = 0;
-  if (!candidates.finish(out.indices, threshold)) {
-    Candidates<std::uint32_t> again(k, x.size(), 0);
-    again.scan(x.data(), x.size(), 0);
-    GLEANER_CHECK(again.finish(out.indices, threshold));
-  }
   out.threshold = std::bit_cast<float>(threshold);
+  out.indices.resize(k);
   out.values.resize(k);
-  for (std::size_t j = 0; j < k; ++j) out.values[j] = x[out.indices[j]];
+  std::size_t at = 0;
+  for (const FloatScan& part : parts) {
+    std::memcpy(out.indices.data() + at, part.found.indices, part.found.count * sizeof(std::uint32_t));
+    std::memcpy(out.values.data() + at, part.found.stored, part.found.count * sizeof(float));
+    at += part.found.count;
+  }
 }
 
 }  // namespace
 
 void select(std::span<const float> x, std::uint32_t k, Selection& out) {
-  select_prepared(x, k, out, [](std::size_t, std::size_t) {}, [x](std::size_t i) { return x[i]; });
+  select_formed({.x = x.data(), .end = x.size()}, x, k, out);
 }
 
 void accumulate_and_select(std::span<const float> update, std::span<float> residual, std::uint32_t k, Selection& out) {
   GLEANER_CHECK(update.size() == residual.size());
-  select_prepared(
-      residual, k, out,
-      [update, residual](std::size_t first, std::size_t n) {
-        const float* from = update.data() + first;
-        float* to = residual.data() + first;
-        for (std::size_t i = 0; i < n; ++i) to[i] += from[i];
-      },
-      [update, residual](std::size_t i) { return residual[i] + update[i]; });
+  select_formed({.form = Form::accumulate,
+                 .x = residual.data(),
+                 .formed = residual.data(),
+                 .update = update.data(),
+                 .end = residual.size()},
+                residual, k, out);
 }
 
 void subtract_and_select(std::span<const float> update, std::span<const float> tracked, std::span<float> candidate,
                          std::uint32_t k, Selection& out) {
   GLEANER_CHECK(update.size() == candidate.size() && tracked.size() == candidate.size());
-  select_prepared(
-      candidate, k, out,
-      [update, tracked, candidate](std::size_t first, std::size_t n) {
-        const float* from = update.data() + first;
-        const float* minus = tracked.data() + first;
-        float* to = candidate.data() + first;
-        for (std::size_t i = 0; i < n; ++i) to[i] = from[i] - minus[i];
-      },
-      [update, tracked](std::size_t i) { return update[i] - tracked[i]; });
+  select_formed({.form = Form::subtract,
+                 .x = candidate.data(),
+                 .formed = candidate.data(),
+                 .update = update.data(),
+                 .tracked = tracked.data(),
+                 .end = candidate.size()},
+                candidate, k, out);
 }
 
 void select_integers(std::span<const std::int64_t> x, std::uint32_t k, std::vector<std::uint32_t>& indices) {
   GLEANER_CHECK(x.size() <= kIndexMax);
   indices.clear();
   if (k == 0) return;
-  if (k < x.size()) {
-    const auto bound = sampled_bound<std::uint64_t>(x.size(), k, [&](std::size_t i) { return magnitude_bits(x[i]); });
-    std::uint64_t threshold = 0;
-    Candidates<std::uint64_t> candidates(k, x.size(), bound);
-    candidates.scan(x.data(), x.size(), 0);
-    if (!candidates.finish(indices, threshold)) {
-      Candidates<std::uint64_t> again(k, x.size(), 0);
-      again.scan(x.data(), x.size(), 0);
-      GLEANER_CHECK(again.finish(indices, threshold));
+  if (k >= x.size()) {
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      if (x[i] != 0) indices.push_back(static_cast<std::uint32_t>(i));
     }
-    if (threshold > 0) return;
-  } else {
-    indices.resize(x.size());
-    for (std::size_t i = 0; i < x.size(); ++i) indices[i] = static_cast<std::uint32_t>(i);
+    return;
   }
-  std::erase_if(indices, [&](std::uint32_t index) { return x[index] == 0; });
+  Room<std::uint64_t> room;
+  std::vector<IntegerScan> parts(1);
+  parts[0] = {.x = x.data(), .end = x.size(), .found = room.candidates(k, x.size())};
+  const auto again = [](IntegerScan& part) {
+    part.found.count = 0;
+    part.next = 0;
+  };
+  select_best<std::uint64_t>(parts, x.size(), k, 0, nullptr, again);
+  const Candidates<std::uint64_t>& found = parts[0].found;
+  for (std::size_t j = 0; j < found.count; ++j) {
+    if (found.stored[j] != 0) indices.push_back(found.indices[j]);
+  }
 }
 
 }  // namespace gleaner::cpu

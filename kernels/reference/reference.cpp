@@ -42,7 +42,7 @@ std::vector<std::uint32_t> largest(std::span<const T> x, std::size_t k) {
 
 void select(std::span<const float> x, std::uint32_t k, Selection& out) {
   GLEANER_CHECK(x.size() <= std::numeric_limits<std::uint32_t>::max());
-  out = {};
+  out = {.threshold_hint = out.threshold_hint, .parallel = out.parallel};
   for (std::size_t i = 0; i < x.size(); ++i) {
     if (magnitude_bits(x[i]) >= kInfinityBits) {
       out.non_finite_index = i;

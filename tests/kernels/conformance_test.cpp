@@ -41,7 +41,7 @@ std::vector<std::uint32_t> counts_for(std::size_t size) {
   return counts;
 }
 
-class Kernels : public ::testing::TestWithParam<const KernelTable*> {};
+class Kernels : public ::testing::TestWithParam<testing::Subject> {};
 
 TEST_P(Kernels, SelectEqualsReference) {
   for (const std::size_t size : {0U, 1U, 2U, 15U, 16U, 17U, 4095U, 4097U, 12'001U}) {
@@ -59,14 +59,76 @@ TEST_P(Kernels, SelectEqualsReference) {
   }
 }
 
-// Large enough that the sample behind a selection is larger than its least size.
-TEST_P(Kernels, SelectEqualsReferenceOnALargeInput) {
-  const auto x = testing::normal_vector(700'000, 9);
+// Every length of a tail, from every alignment that a float can have.
+TEST_P(Kernels, ShortAndMisalignedSpansEqualReference) {
+  const auto memory = testing::normal_vector(200, 11);
+  const auto update = testing::normal_vector(200, 12);
+  for (std::size_t size = 0; size <= 70; ++size) {
+    for (const std::size_t shift : {0U, 1U, 3U, 13U}) {
+      const auto part = std::span(update).subspan(shift, size);
+      for (const std::uint32_t k : {0U, 1U, 7U, static_cast<std::uint32_t>(size / 2), 70U}) {
+        SCOPED_TRACE(::testing::Message() << "size " << size << " shift " << shift << " k " << k);
+        auto expected_residual = memory;
+        auto actual_residual = memory;
+        Selection expected;
+        Selection actual = used();
+        reference().select(part, k, expected);
+        GetParam()->select(part, k, actual);
+        expect_equal(expected, actual);
+        reference().accumulate_and_select(part, std::span(expected_residual).subspan(2 * shift, size), k, expected);
+        GetParam()->accumulate_and_select(part, std::span(actual_residual).subspan(2 * shift, size), k, actual);
+        expect_equal(expected, actual);
+        EXPECT_EQ(bits_of(expected_residual), bits_of(actual_residual));
+      }
+      if (HasFailure()) return;
+    }
+  }
+}
+
+// Large enough for a sample, for hints that are right, too low and too high, and for several threads.
+TEST_P(Kernels, SelectOnLargeInputsEqualsReferenceWhateverTheHintAndTheThreads) {
+  const std::size_t size = 140'003;
+  std::size_t calls = 0;
+  const Parallel backwards = {.width = 3, .run = [&](std::size_t parts, const std::function<void(std::size_t)>& part) {
+                                ++calls;
+                                for (std::size_t i = parts; i-- > 0;) part(i);
+                              }};
+  for (const auto& [name, x] : testing::finite_vectors(size)) {
+    for (const std::uint32_t k : {1U, 1'400U, 20'000U, 70'001U}) {
+      Selection expected;
+      reference().select(x, k, expected);
+      for (const float factor : {0.0F, 1.0F, 0.25F, 4.0F}) {
+        for (const Parallel* parallel : {static_cast<const Parallel*>(nullptr), &backwards}) {
+          if (factor == 0.25F && parallel != nullptr) continue;
+          SCOPED_TRACE(::testing::Message()
+                       << name << " k " << k << " hint times " << factor << " threads " << (parallel != nullptr));
+          Selection actual = used();
+          actual.threshold_hint = expected.threshold * factor;
+          actual.parallel = parallel;
+          const float hint = actual.threshold_hint;
+          GetParam()->select(x, k, actual);
+          expect_equal(expected, actual);
+          EXPECT_EQ(actual.threshold_hint, hint);
+          EXPECT_EQ(actual.parallel, parallel);
+        }
+      }
+      if (HasFailure()) return;
+    }
+  }
+  EXPECT_GT(calls, 0U);
+}
+
+TEST_P(Kernels, NonsensicalHintsDoNoHarm) {
+  const auto x = testing::normal_vector(20'000, 9);
   Selection expected;
-  Selection actual;
-  reference().select(x, 7'000, expected);
-  GetParam()->select(x, 7'000, actual);
-  expect_equal(expected, actual);
+  reference().select(x, 200, expected);
+  for (const float hint : {-1.0F, std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
+                           std::numeric_limits<float>::max(), std::numeric_limits<float>::denorm_min()}) {
+    Selection actual;
+    actual.threshold_hint = hint;
+    GetParam()->select(x, 200, actual);
+    expect_equal(expected, actual);
+  }
 }
 
 TEST_P(Kernels, FusedSelectionsEqualReference) {
@@ -182,8 +244,8 @@ TEST_P(Kernels, TiesGoToTheLowerIndex) {
   }));
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, Kernels, ::testing::ValuesIn(testing::tables_under_test()),
-                         [](const auto& info) { return std::string(info.param->name); });
+INSTANTIATE_TEST_SUITE_P(Backends, Kernels, ::testing::ValuesIn(testing::subjects()),
+                         [](const auto& info) { return info.param.name(); });
 
 }  // namespace
 }  // namespace gleaner

@@ -13,7 +13,7 @@
 namespace gleaner {
 namespace {
 
-class GridKernels : public ::testing::TestWithParam<const KernelTable*> {};
+class GridKernels : public ::testing::TestWithParam<testing::Subject> {};
 
 TEST_P(GridKernels, ScatterAddIsRoundedLdexp) {
   for (const auto& [name, values] : testing::finite_vectors(3'000)) {
@@ -94,8 +94,8 @@ TEST_P(GridKernels, TakeOutAndPutBackAreInverseWhereExact) {
   EXPECT_EQ(residual, before);
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, GridKernels, ::testing::ValuesIn(testing::tables_under_test()),
-                         [](const auto& info) { return std::string(info.param->name); });
+INSTANTIATE_TEST_SUITE_P(Backends, GridKernels, ::testing::ValuesIn(testing::subjects()),
+                         [](const auto& info) { return info.param.name(); });
 
 }  // namespace
 }  // namespace gleaner

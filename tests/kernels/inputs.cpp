@@ -1,5 +1,8 @@
 #include "tests/kernels/inputs.hpp"
 
+#include <fmt/format.h>
+#include <hwy/targets.h>
+
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -45,15 +48,30 @@ std::vector<NamedVector> finite_vectors(std::size_t size) {
   all.push_back(make("descending", [&](std::size_t i) { return static_cast<float>(size - i); }));
   all.push_back(make("loud_tail", [&](std::size_t i) { return i + i / 64 >= size ? 100.0F + normal() : normal(); }));
   all.push_back(make("loud_period", [&](std::size_t i) { return i % 128 == 5 ? 50.0F * normal() : 0.01F * normal(); }));
+  all.push_back(
+      make("nine_magnitudes", [&](std::size_t) { return sign(std::ldexp(1.0F, -static_cast<int>(random.below(9)))); }));
+  all.push_back(make("two_scales", [&](std::size_t i) { return i % 3 == 1 ? 1e4F * normal() : normal(); }));
+  all.push_back(make("nearly_zero", [&](std::size_t) { return random.below(2000) == 0 ? normal() : 0.0F; }));
+  // Every sample but a dense one sees only zeros or only the last entries.
+  all.push_back(make("all_at_the_end", [&](std::size_t i) { return i + 100 >= size ? normal() : 0.0F; }));
   return all;
 }
 
-std::vector<const KernelTable*> tables_under_test() {
-  std::vector<const KernelTable*> tables;
-  for (const Backend backend : {Backend::cpu, Backend::cuda}) {
-    if (const auto table = kernels_for(backend)) tables.push_back(*table);
+const KernelTable* Subject::operator->() const {
+  hwy::SetSupportedTargetsForTest(target_);
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  return table_;
+}
+
+std::ostream& operator<<(std::ostream& out, const Subject& subject) { return out << subject.name(); }
+
+std::vector<Subject> subjects() {
+  std::vector<Subject> all;
+  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    all.emplace_back(fmt::format("cpu_{}", hwy::TargetName(target)), **kernels_for(Backend::cpu), target);
   }
-  return tables;
+  if (const auto cuda = kernels_for(Backend::cuda)) all.emplace_back("cuda", **cuda, 0);
+  return all;
 }
 
 }  // namespace gleaner::testing

@@ -3,7 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <ostream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/kernels.hpp"
@@ -20,7 +22,22 @@ std::vector<NamedVector> finite_vectors(std::size_t size);
 
 std::vector<float> normal_vector(std::size_t size, std::uint64_t seed);
 
-// Every backend of this build but the reference.
-std::vector<const KernelTable*> tables_under_test();
+// A backend of this build but the reference; the cpu backend once for every instruction set that this machine has.
+class Subject {
+ public:
+  Subject(std::string name, const KernelTable& table, std::int64_t target)
+      : name_(std::move(name)), table_(&table), target_(target) {}
+
+  const std::string& name() const { return name_; }
+  const KernelTable* operator->() const;  // its instruction set is the one that runs from now on
+
+ private:
+  std::string name_;
+  const KernelTable* table_;
+  std::int64_t target_;  // of Highway; 0: whatever is best
+};
+std::ostream& operator<<(std::ostream& out, const Subject& subject);
+
+std::vector<Subject> subjects();
 
 }  // namespace gleaner::testing

@@ -9,7 +9,7 @@
 namespace gleaner {
 namespace {
 
-class PatchKernels : public ::testing::TestWithParam<const KernelTable*> {};
+class PatchKernels : public ::testing::TestWithParam<testing::Subject> {};
 
 TEST_P(PatchKernels, HashIsTheSumOverCoordinates) {
   for (const std::size_t size : {0U, 1U, 3U, 4U, 5U, 1'001U}) {
@@ -47,8 +47,8 @@ TEST_P(PatchKernels, SignedZeroHasItsOwnHash) {
   EXPECT_EQ(hash, GetParam()->model_hash(positive));
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, PatchKernels, ::testing::ValuesIn(testing::tables_under_test()),
-                         [](const auto& info) { return std::string(info.param->name); });
+INSTANTIATE_TEST_SUITE_P(Backends, PatchKernels, ::testing::ValuesIn(testing::subjects()),
+                         [](const auto& info) { return info.param.name(); });
 
 }  // namespace
 }  // namespace gleaner
