@@ -63,6 +63,7 @@ Result<RunSpec> run_spec_of(const wire::RunSpec& w) {
   s.reproducible = w.reproducible();
   GLEANER_ASSIGN(s.data, text_of(w.data(), "Offer.spec.data", wire::kNameBytesMax));
   GLEANER_ASSIGN(s.model, text_of(w.model(), "Offer.spec.model", wire::kNameBytesMax));
+  s.classes = w.classes();
   s.hidden_units = w.hidden_units();
   s.schema_hash = w.schema_hash();
   s.dimension = w.dimension();

@@ -113,7 +113,7 @@ class Encoder {
     return wire::CreateRunSpec(builder_, s.id.value, name, recipe, s.seed, s.reproducible, data, model, s.hidden_units,
                                s.schema_hash, s.dimension, s.local_epochs, s.batch_size, s.learning_rate, s.momentum,
                                s.weight_decay, compressor, s.per_tensor, value_format_up, upload_rule, s.skip_share,
-                               s.age_max, s.c0, s.rule_history, s.zeta, s.clip_exponent);
+                               s.age_max, s.c0, s.rule_history, s.zeta, s.clip_exponent, s.classes);
   }
 
   template <class T>

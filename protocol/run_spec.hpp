@@ -18,6 +18,7 @@ struct RunSpec {
 
   // Data by name (a device binds the name to files) and the model on it.
   std::string data;
+  std::uint32_t classes = 0;       // of its labels, 2 to 256: a device's share need not have all of them
   std::string model;               // "softmax", "mlp", "lenet"
   std::uint32_t hidden_units = 0;  // mlp
   std::uint64_t schema_hash = 0;   // of the tensors' names and shapes

@@ -9,6 +9,8 @@ namespace gleaner {
 namespace {
 
 constexpr std::uint32_t kHiddenUnitsMax = 1U << 20;
+constexpr std::uint32_t kClassesMin = 2;
+constexpr std::uint32_t kClassesMax = 256;  // labels are bytes
 constexpr std::int32_t kClipExponentMax = 60;
 
 Status require(bool ok, std::string_view field, std::string_view expected) {
@@ -31,6 +33,7 @@ Status check_run_spec(const RunSpec& s) {
   GLEANER_TRY(require_name(s.compressor, "compressor"));
   GLEANER_TRY(require_name(s.value_format_up, "value_format_up"));
   GLEANER_TRY(require_name(s.upload_rule, "upload_rule"));
+  GLEANER_TRY(require(s.classes >= kClassesMin && s.classes <= kClassesMax, "classes", "from 2 to 256"));
   GLEANER_TRY(require(s.hidden_units <= kHiddenUnitsMax, "hidden_units", "at most 1048576"));
   GLEANER_TRY(require(s.dimension >= 1, "dimension", "at least 1"));
   GLEANER_TRY(require(s.local_epochs >= 1, "local_epochs", "at least 1"));

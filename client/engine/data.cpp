@@ -7,7 +7,7 @@ namespace gleaner {
 
 Result<Dataset> load_own_samples(const std::string& name, const DataBinding& binding, std::uint32_t classes) {
   IdxOptions options = customary_options(name);
-  if (options.classes == 0) options.classes = classes;
+  if (classes != 0) options.classes = classes;
   GLEANER_ASSIGN(auto all, load_idx_dataset(binding.path, Split::train, options));
   if (binding.split.empty()) return all;
   const PartitionSpec spec{.name = binding.split, .alpha = binding.alpha, .min_samples = binding.samples_min};

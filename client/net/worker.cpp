@@ -30,7 +30,7 @@ void Worker::reply(session::Event event) {
 }
 
 Result<std::shared_ptr<const Dataset>> Worker::samples_of(const RunSpec& spec) {
-  if (loaded_ && loaded_name_ == spec.data) return loaded_;
+  if (loaded_ && loaded_name_ == spec.data && loaded_->classes == spec.classes) return loaded_;
   const auto binding = config_.data.find(spec.data);
   if (binding == config_.data.end()) {
     std::vector<std::string> names;
@@ -39,7 +39,7 @@ Result<std::shared_ptr<const Dataset>> Worker::samples_of(const RunSpec& spec) {
                                                   names.empty() ? "none" : join_names(names)));
   }
   loaded_.reset();
-  GLEANER_ASSIGN(auto samples, load_own_samples(spec.data, binding->second, 0));
+  GLEANER_ASSIGN(auto samples, load_own_samples(spec.data, binding->second, spec.classes));
   log_info("data {}: {} samples of {} features", spec.data, samples.samples, samples.features);
   loaded_ = std::make_shared<const Dataset>(std::move(samples));
   loaded_name_ = spec.data;

@@ -59,6 +59,7 @@ void resolve_model(RunSettings& s, config::Reading& reading) {
     reading.mistake(reading.given("model.hidden_units") ? "model.hidden_units" : "model.name", model.error().message());
     return;
   }
+  s.spec.classes = s.shape.classes;
   s.spec.hidden_units = model->hidden;
   s.spec.dimension = static_cast<std::uint32_t>(parameter_count(*model));
   s.spec.schema_hash = schema_hash(*model);

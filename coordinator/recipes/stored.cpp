@@ -129,6 +129,7 @@ Result<RunSettings> from_stored(const std::string& text) {
   config::Reading reading(text, "stored settings of a run");
   reading.bind(stored_schema(stored));
   if (const Status status = reading.status(); !status) return fail(ErrorCode::corrupt, status.error().message());
+  stored.settings.spec.classes = stored.settings.shape.classes;  // one value, stored once
   return stored.settings;
 }
 

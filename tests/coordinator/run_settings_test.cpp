@@ -213,6 +213,7 @@ TEST(RunSettingsFile, DataWithUnknownShapeNeedsItsSizes) {
   ASSERT_TRUE(s) << s.error().message();
   EXPECT_EQ(s->shape.features, 64U);
   EXPECT_EQ(s->spec.dimension, 64U * 3U + 3U);
+  EXPECT_EQ(s->spec.classes, 3U);
   EXPECT_EQ(s->spec.hidden_units, 0U);
 }
 

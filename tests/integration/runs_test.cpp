@@ -48,6 +48,24 @@ TEST(Runs, a_waiting_run_ends_like_one_that_never_waited) {
   world.end_all();
 }
 
+TEST(Runs, a_device_whose_files_miss_a_label_takes_part) {
+  World world(kDevices);
+  std::filesystem::create_directory(world.path("few"));
+  std::filesystem::copy_file(world.path("data/train-images-idx3-ubyte"), world.path("few/train-images-idx3-ubyte"));
+  std::string labels = world.read("data/train-labels-idx1-ubyte");
+  ASSERT_NE(labels.find('\x09', 8), std::string::npos);
+  std::replace(labels.begin() + 8, labels.end(), '\x09', '\x00');
+  world.write("few/train-labels-idx1-ubyte", labels);
+  world.write("device-0.toml", world.read("device-0.toml") + "[data.marks]\npath = \"data\"\n");
+  world.write("device-1.toml", world.read("device-1.toml") + "[data.marks]\npath = \"few\"\n");
+  world.start_coordinator();
+  world.start_run({.rounds = 3, .devices = kDevices, .data = "marks"});
+  world.start_clients();
+  EXPECT_NE(world.finish(), "");
+  EXPECT_EQ(count_lines(world.coordinator_log(), "declines"), 0U) << world.coordinator_log();
+  world.end_all();
+}
+
 TEST(Runs, pause_holds_a_run_over_a_restart_and_resume_lets_it_go_on) {
   World world(kDevices);
   world.start_coordinator();

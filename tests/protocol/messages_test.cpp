@@ -277,6 +277,11 @@ TEST(Messages, EveryRunSpecLimitIsNamed) {
   EXPECT_THAT(error([](RunSpec& s) { s.data = "../etc"; }), HasSubstr("data"));
   EXPECT_THAT(error([](RunSpec& s) { s.model = ""; }), HasSubstr("model"));
   EXPECT_THAT(error([](RunSpec& s) { s.dimension = 0; }), HasSubstr("dimension"));
+  EXPECT_EQ(error([](RunSpec& s) { s.classes = 2; }), "no error");
+  EXPECT_EQ(error([](RunSpec& s) { s.classes = 256; }), "no error");
+  for (const std::uint32_t classes : {0U, 1U, 257U, 1U << 31}) {
+    EXPECT_THAT(error([classes](RunSpec& s) { s.classes = classes; }), HasSubstr("classes"));
+  }
   EXPECT_THAT(error([](RunSpec& s) { s.batch_size = 0; }), HasSubstr("batch_size"));
   EXPECT_THAT(error([](RunSpec& s) { s.learning_rate = std::nanf(""); }), HasSubstr("learning_rate"));
   EXPECT_THAT(error([](RunSpec& s) { s.momentum = 1.0F; }), HasSubstr("momentum"));

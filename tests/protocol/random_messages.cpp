@@ -64,6 +64,7 @@ Offer random_offer(Random& r) {
   s.reproducible = r.below(2) == 0;
   s.data = random_name(r);
   s.model = random_name(r);
+  s.classes = 2 + r.below(255);
   s.hidden_units = r.below(1U << 20);
   s.schema_hash = random_number<std::uint64_t>(r);
   s.dimension = nonzero<std::uint32_t>(r);
