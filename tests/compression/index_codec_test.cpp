@@ -1,7 +1,10 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <iostream>
 
 #include "compression/codec/index_codec.hpp"
 #include "tests/compression/vectors.hpp"
@@ -100,18 +103,35 @@ TEST(IndexCodec, FloorIsTheEntropyOfARandomSet) {
   EXPECT_NEAR(codec::index_floor_bits(10, 10), 0.0, 1e-9);
 }
 
-TEST(IndexCodec, GolombRiceIsWithinOneAndAHalfPercentOfTheFloor) {
-  const std::uint32_t size = 1'000'000;
-  for (const std::uint32_t count : {1'000U, 10'000U, 100'000U}) {
-    Random random(11, Purpose::test, count);
-    const auto indices = testing::random_indices(random, size, count);
-    const IndexPlan plan = codec::cheapest_indices(indices, size);
-    EXPECT_EQ(plan.format, IndexFormat::golomb_rice);
-    const double bits = 8.0 * static_cast<double>(plan.bytes);
-    const double floor_bits = codec::index_floor_bits(size, count);
-    EXPECT_LT(bits, 1.015 * floor_bits) << count;
-    EXPECT_GT(bits, floor_bits * 0.995) << count;
-    ::testing::Test::RecordProperty("bits_per_index_" + std::to_string(count), std::to_string(bits / count));
+// Coded bytes over log2 C(d, k) on uniformly random sets of a million coordinates. docs/payload.md has the figures that
+// this prints.
+TEST(IndexCodec, GolombRiceStandsLittleAboveTheFloor) {
+  constexpr std::uint32_t kSize = 1'000'000;
+  constexpr std::uint64_t kSeeds = 5;
+  struct Row {
+    std::uint32_t count;
+    double above_max;  // share of the floor, over all seeds
+  };
+  for (const Row row : {Row{1'000, 0.013}, Row{2'000, 0.012}, Row{5'000, 0.005}, Row{10'000, 0.005}, Row{20'000, 0.006},
+                        Row{50'000, 0.012}, Row{100'000, 0.015}, Row{200'000, 0.025}}) {
+    const double floor_bits = codec::index_floor_bits(kSize, row.count);
+    double least = 1.0;
+    double most = -1.0;
+    for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+      Random random(seed, Purpose::test, row.count);
+      const auto indices = testing::random_indices(random, kSize, row.count);
+      const IndexPlan plan = codec::cheapest_indices(indices, kSize);
+      ASSERT_EQ(plan.format, IndexFormat::golomb_rice);
+      const Bytes bytes = encode(plan, indices, kSize);
+      const double above = 8.0 * static_cast<double>(bytes.size()) / floor_bits - 1.0;
+      least = std::min(least, above);
+      most = std::max(most, above);
+    }
+    std::cout << fmt::format("{:7} of {}: {:7.4f} bits an index, {:+.2f} to {:+.2f} % above log2 C({}, {})\n",
+                             row.count, kSize, floor_bits * (1.0 + most) / row.count, 100 * least, 100 * most, kSize,
+                             row.count);
+    EXPECT_LE(most, row.above_max) << row.count;
+    EXPECT_GE(least, -0.005) << row.count << ": below the entropy by more than chance allows";
   }
 }
 
