@@ -61,7 +61,8 @@ Section admin_section(CoordinatorConfig& c) {
             .description = "The Unix socket that the command line tool talks to."},
            {.name = "http",
             .kind = config::endpoint(c.http.host, c.http.port, config::Ports::any_free_too),
-            .description = "Where /metrics and /healthz are served; the port is 7480 when it is left out."}}};
+            .description = "Where the status page, /metrics, /healthz and /readyz are served; the port is 7480 when it "
+                           "is left out."}}};
 }
 
 Section limits_section(CoordinatorConfig& c) {

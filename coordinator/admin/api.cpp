@@ -9,6 +9,7 @@
 #include "common/log.hpp"
 #include "coordinator/admin/codes.hpp"
 #include "coordinator/admin/json.hpp"
+#include "coordinator/admin/page.hpp"
 #include "coordinator/admin/pending.hpp"
 #include "coordinator/admin/safetensors.hpp"
 #include "coordinator/admin/target.hpp"
@@ -23,6 +24,8 @@ constexpr std::uint32_t kRoundsMax = 100'000;
 constexpr std::uint32_t kAuditDefault = 50;
 constexpr std::uint32_t kAuditMax = 10'000;
 constexpr std::string_view kMetricsType = "text/plain; version=0.0.4; charset=utf-8";
+constexpr std::string_view kPageType = "text/html; charset=utf-8";
+constexpr Duration kGlanceTimeout = std::chrono::seconds(5);
 
 struct Request {
   Call call;
@@ -150,23 +153,39 @@ asio::awaitable<Reply> show_audit(Request request) {
   co_return entries ? json_reply(audit_to_json(*entries)) : error_reply(entries.error());
 }
 
-Reply metrics_reply(AdminBackend& backend) {
-  return {.content_type = std::string(kMetricsType), .body = backend.metrics()};
+// Whoever scrapes or looks gives up soon; only an operator waits for a large database.
+Duration glance(const Request& request) { return std::min(request.call.answer_timeout, kGlanceTimeout); }
+
+asio::awaitable<Reply> show_metrics(Request request) {
+  Pending<std::string> pending(request.call.loop, glance(request));
+  request.call.backend->metrics(pending.done());
+  auto text = co_await pending.wait();
+  if (!text) co_return error_reply(text.error());
+  co_return Reply{.content_type = std::string(kMetricsType), .body = std::move(*text)};
 }
 
-Reply health_reply(AdminBackend& backend) {
-  const Health health = backend.health();
-  return {.status = health.serving ? 200U : 503U, .body = to_json(health)};
+asio::awaitable<Reply> show_page(Request request) {
+  Pending<Overview> pending(request.call.loop, glance(request));
+  request.call.backend->overview(pending.done());
+  const auto seen = co_await pending.wait();
+  if (!seen) co_return error_reply(seen.error());
+  co_return Reply{.content_type = std::string(kPageType), .body = to_html(*seen)};
 }
 
-asio::awaitable<Reply> show_metrics(Request request) { co_return metrics_reply(*request.call.backend); }
-asio::awaitable<Reply> show_health(Request request) { co_return health_reply(*request.call.backend); }
+// Whoever restarts what is not well must not restart a coordinator because its disk is full: that answer is 200.
+asio::awaitable<Reply> show_health(Request request) { co_return json_reply(to_json(request.call.backend->health())); }
+
+asio::awaitable<Reply> show_readiness(Request request) {
+  const Health health = request.call.backend->health();
+  co_return Reply{.status = health.suspended ? 503U : 200U, .body = to_json(health)};
+}
 
 struct Route {
   std::string_view method;
   std::vector<std::string> segments;  // "*": a name
   std::vector<std::string> query;
   asio::awaitable<Reply> (*answer)(Request);
+  bool for_anybody = false;
 };
 
 const std::vector<Route>& routes() {
@@ -184,8 +203,10 @@ const std::vector<Route>& routes() {
       {"POST", {"v1", "database", "backup"}, {"path"}, back_up},
       {"POST", {"v1", "database", "check"}, {}, check_database},
       {"GET", {"v1", "audit"}, {"count"}, show_audit},
-      {"GET", {"metrics"}, {}, show_metrics},
-      {"GET", {"healthz"}, {}, show_health},
+      {"GET", {}, {}, show_page, true},
+      {"GET", {"metrics"}, {}, show_metrics, true},
+      {"GET", {"healthz"}, {}, show_health, true},
+      {"GET", {"readyz"}, {}, show_readiness, true},
   };
   return table;
 }
@@ -217,38 +238,34 @@ std::string_view method_of(const Call& call) { return call.method == "HEAD" ? "G
 
 asio::awaitable<Reply> at_once(Reply reply) { co_return reply; }
 
-}  // namespace
+enum class Audience { operator_, anybody };
 
-Reply error_reply(const Error& error) { return {.status = row_of(error.code()).http_status, .body = to_json(error)}; }
-
-asio::awaitable<Reply> answer_operator(Call call) {
+asio::awaitable<Reply> route(Call call, Audience audience) {
   auto target = parse_target(call.target);
   if (!target) return at_once(error_reply(target.error()));
   bool other_method = false;
-  for (const Route& route : routes()) {
-    if (!matches(route, target->segments)) continue;
-    if (route.method != method_of(call)) {
+  for (const Route& known : routes()) {
+    if ((audience == Audience::anybody && !known.for_anybody) || !matches(known, target->segments)) continue;
+    if (known.method != method_of(call)) {
       other_method = true;
       continue;
     }
-    if (const Status known = check_query(*target, route.query); !known) return at_once(error_reply(known.error()));
-    std::string name = name_in(route, target->segments);
+    if (const Status keys = check_query(*target, known.query); !keys) return at_once(error_reply(keys.error()));
+    std::string name = name_in(known, target->segments);
     if (!name.empty() && !is_valid_name(name)) {
       return at_once(error_reply(Error(ErrorCode::not_found, fmt::format("'{}' is no name of a run or device", name))));
     }
-    return route.answer(Request{std::move(call), std::move(*target), std::move(name)});
+    return known.answer(Request{std::move(call), std::move(*target), std::move(name)});
   }
   return at_once(other_method ? no_such_method(call.method, call.target) : no_such_target(call.target));
 }
 
-Reply answer_public(const Call& call) {
-  const auto target = parse_target(call.target);
-  if (!target) return error_reply(target.error());
-  const bool metrics = target->segments == std::vector<std::string>{"metrics"};
-  const bool health = target->segments == std::vector<std::string>{"healthz"};
-  if (!metrics && !health) return no_such_target(call.target);
-  if (method_of(call) != "GET") return no_such_method(call.method, call.target);
-  return metrics ? metrics_reply(*call.backend) : health_reply(*call.backend);
-}
+}  // namespace
+
+Reply error_reply(const Error& error) { return {.status = row_of(error.code()).http_status, .body = to_json(error)}; }
+
+asio::awaitable<Reply> answer_operator(Call call) { return route(std::move(call), Audience::operator_); }
+
+asio::awaitable<Reply> answer_public(Call call) { return route(std::move(call), Audience::anybody); }
 
 }  // namespace gleaner::admin

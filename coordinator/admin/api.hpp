@@ -33,7 +33,7 @@ struct Call {
 // Everything, for the operator.
 boost::asio::awaitable<Reply> answer_operator(Call call);
 
-// Metrics and health, for anybody.
-Reply answer_public(const Call& call);
+// Metrics, health and the status page, for anybody.
+boost::asio::awaitable<Reply> answer_public(Call call);
 
 }  // namespace gleaner::admin

@@ -40,9 +40,22 @@ struct ExportedModel {
 };
 
 struct Health {
-  bool serving = false;
-  std::string detail;  // "run demo: collecting, round 12 of 60"
+  bool suspended = false;  // devices are not served: nothing can be stored
+  std::string reason;      // why; empty when it serves
+  std::string detail;      // "run demo: collecting, round 12 of 60"
 };
+
+// What the status page shows. May lag behind by a second, and behind a database that is busy.
+struct Overview {
+  Health health;
+  std::vector<RunStatus> runs;  // the newest, oldest of them first
+  std::string shown;            // the run that rounds are of: the active one, or the newest; empty: none
+  std::vector<RoundRow> rounds;
+  std::vector<DeviceStatus> devices;
+};
+
+constexpr std::uint32_t kRunsSeenMax = 100;    // in metrics and on the page, the newest
+constexpr std::uint32_t kRoundsSeenMax = 500;  // on the page
 
 class AdminBackend {
  public:
@@ -60,7 +73,8 @@ class AdminBackend {
   virtual void backup(const std::string& actor, const std::string& path, Done<void> done) = 0;
   virtual void check_database(Done<void> done) = 0;
   virtual void audit_log(std::uint32_t count, Done<std::vector<std::string>> done) = 0;
-  virtual std::string metrics() = 0;  // Prometheus text format
+  virtual void metrics(Done<std::string> done) = 0;  // Prometheus text format
+  virtual void overview(Done<Overview> done) = 0;
   virtual Health health() = 0;
 };
 

@@ -179,8 +179,6 @@ asio::awaitable<void> serve_requests(typename Protocol::socket socket, Door door
 
 }  // namespace
 
-asio::awaitable<Reply> answer_anybody(Call call) { co_return answer_public(call); }
-
 asio::awaitable<void> serve(asio::local::stream_protocol::socket socket, Door door, AdminLimits limits,
                             std::function<AdminBackend*()> backend) {
   return serve_requests<asio::local::stream_protocol>(std::move(socket), door, limits, std::move(backend));

@@ -19,8 +19,6 @@ struct Door {
   std::uint32_t body_bytes_max = 0;
 };
 
-boost::asio::awaitable<Reply> answer_anybody(Call call);
-
 // backend() is null once the server was stopped. Ends when the peer closes, is too slow or sends what is no HTTP.
 boost::asio::awaitable<void> serve(boost::asio::local::stream_protocol::socket socket, Door door, AdminLimits limits,
                                    std::function<AdminBackend*()> backend);

@@ -109,7 +109,12 @@ std::string to_json(const RunDetail& detail) {
 
 std::string to_json(const std::vector<DeviceStatus>& devices) { return text_of({{"devices", array_of(devices)}}); }
 
-std::string to_json(const Health& health) { return text_of({{"serving", health.serving}, {"detail", health.detail}}); }
+std::string to_json(const Health& health) {
+  return text_of({{"serving", !health.suspended},
+                  {"suspended", health.suspended},
+                  {"reason", health.reason},
+                  {"detail", health.detail}});
+}
 
 std::string to_json(const Error& error) {
   return text_of({{"code", row_of(error.code()).name}, {"message", error.message()}});

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <span>
 #include <sstream>
 #include <utility>
 
@@ -58,7 +59,9 @@ class Families {
 
 Labels run_label(const RunStatus& run) { return {{"run", run.row.name}}; }
 
-void add_run_states(const std::vector<RunStatus>& runs, Families& out) {
+using Runs = std::span<const RunStatus>;
+
+void add_run_states(Runs runs, Families& out) {
   constexpr RunState kStates[] = {RunState::waiting, RunState::active, RunState::paused, RunState::finished,
                                   RunState::stopped};
   out.gauge("gleaner_run_state", "1 for the state that the run is in.");
@@ -69,11 +72,13 @@ void add_run_states(const std::vector<RunStatus>& runs, Families& out) {
   }
 }
 
-void add_run_gauges(const std::vector<RunStatus>& runs, Families& out) {
+void add_run_gauges(Runs runs, Families& out) {
   const auto add = [&](const char* name, const char* help, auto value) {
     out.gauge(name, help);
     for (const RunStatus& run : runs) out.sample(run_label(run), static_cast<double>(value(run)));
   };
+  add("gleaner_run_suspended", "1 while nothing of the run can be stored.",
+      [](const RunStatus& r) { return r.suspension.empty() ? 0 : 1; });
   add("gleaner_run_round", "The open round, or the last one.", [](const RunStatus& r) { return r.round; });
   add("gleaner_run_rounds_wanted", "Versions after which the run is finished.",
       [](const RunStatus& r) { return r.rounds; });
@@ -93,7 +98,7 @@ void add_run_gauges(const std::vector<RunStatus>& runs, Families& out) {
   }
 }
 
-void add_run_counters(const std::vector<RunStatus>& runs, Families& out) {
+void add_run_counters(Runs runs, Families& out) {
   const auto add = [&](const char* name, const char* help, auto value) {
     out.counter(name, help);
     for (const RunStatus& run : runs) out.sample(run_label(run), static_cast<double>(value(run)));
@@ -112,7 +117,7 @@ void add_run_counters(const std::vector<RunStatus>& runs, Families& out) {
       [](const RunStatus& r) { return r.counters.empty_rounds; });
 }
 
-void add_run_bytes(const std::vector<RunStatus>& runs, Families& out) {
+void add_run_bytes(Runs runs, Families& out) {
   const auto each = [&](auto add) {
     for (const RunStatus& run : runs) add(run.row.name, run.traffic, run);
   };
@@ -216,10 +221,11 @@ ProcessFacts measure_process() {
 
 std::string to_prometheus(const MetricsInput& input) {
   Families out;
-  add_run_states(input.runs, out);
-  add_run_gauges(input.runs, out);
-  add_run_counters(input.runs, out);
-  add_run_bytes(input.runs, out);
+  const Runs runs = Runs(input.runs).last(std::min<std::size_t>(input.runs.size(), input.runs_max));
+  add_run_states(runs, out);
+  add_run_gauges(runs, out);
+  add_run_counters(runs, out);
+  add_run_bytes(runs, out);
   add_device_counts(input.devices, out);
   add_device_bytes(input.devices, input.devices_named_max, out);
   add_refusals(input.refusals, out);

@@ -24,10 +24,11 @@ struct ProcessFacts {
 ProcessFacts measure_process();
 
 struct MetricsInput {
-  std::vector<RunStatus> runs;
+  std::vector<RunStatus> runs;  // oldest first
   std::vector<DeviceStatus> devices;
   ProcessFacts process;
   std::map<RefusalCode, std::uint64_t> refusals;  // since the start; codes without a count are written as 0
+  std::uint32_t runs_max = kRunsSeenMax;          // with series: the newest
   std::uint32_t devices_named_max = 50;  // with series of their own: those with the most bytes; the others are summed
 };
 

@@ -55,7 +55,7 @@ class AdminServer::State : public std::enable_shared_from_this<AdminServer::Stat
     }
     if (http_) {
       GLEANER_TRY(listeners_->spawn("admin HTTP port", accept_anybody(shared_from_this())));
-      log_info("admin: metrics and health at http://{}", to_text(config.http.host, http_port()));
+      log_info("admin: status page, metrics and health at http://{}/", to_text(config.http.host, http_port()));
     }
     return {};
   }
@@ -106,7 +106,7 @@ class AdminServer::State : public std::enable_shared_from_this<AdminServer::Stat
   }
 
   static asio::awaitable<void> accept_anybody(std::shared_ptr<State> self) {
-    const admin::Door door{admin::answer_anybody, 0};
+    const admin::Door door{admin::answer_public, 0};
     while (true) {
       auto socket = co_await self->http_->accept();
       if (!socket || self->backend_ == nullptr) co_return;

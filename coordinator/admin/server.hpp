@@ -1,7 +1,8 @@
 #pragma once
-// Administration over HTTP/1.1: the whole interface on a Unix socket that only its owner may use, metrics and health on
-// a TCP port. Everything runs on the loop that it is given. A peer costs a bounded buffer for a bounded time, whatever
-// it sends or does not send; the listeners have separate bounds, so that a crowd at one cannot close the other.
+// Administration over HTTP/1.1: the whole interface on a Unix socket that only its owner may use; the status page,
+// metrics and health on a TCP port. Everything runs on the loop that it is given. A peer costs a bounded buffer for a
+// bounded time, whatever it sends or does not send; the listeners have separate bounds, so that a crowd at one cannot
+// close the other.
 
 #include <boost/asio/any_io_executor.hpp>
 #include <cstdint>

@@ -200,6 +200,7 @@ RunStatus RunEngine::status() const {
                    .recipe = settings_.spec.recipe,
                    .phase = std::string(to_string(machine_->phase())),
                    .waiting_for = machine_->waiting_for(),
+                   .suspension = machine_->suspension(),
                    .round = machine_->round(),
                    .rounds = settings_.rounds,
                    .accuracy = accuracy_,

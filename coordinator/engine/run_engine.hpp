@@ -28,6 +28,7 @@ struct RunStatus {
   std::string recipe;
   std::string phase;
   std::string waiting_for;
+  std::string suspension;  // why nothing can be stored; empty: it can
   std::uint32_t round = 0;
   std::uint32_t rounds = 0;
   std::uint32_t devices_connected = 0;

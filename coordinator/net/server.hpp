@@ -58,6 +58,7 @@ class Server final : public Outbox, public ConnectionOwner {
   void offer_active_run();           // to everybody connected
   void drain(Duration retry_after);  // says goodbye and stops listening
   std::map<DeviceName, ConnectedDevice> connected() const;
+  bool is_revoked(const DeviceName& device) const { return revoked_.contains(device.value); }
   std::size_t connections() const { return open_connections_; }
   std::uint64_t inflight_bytes() const { return upload_credit_.used_bytes(); }
 

@@ -139,28 +139,111 @@ void ServiceBackend::audit_log(std::uint32_t count, Done<std::vector<std::string
                                           std::move(done));
 }
 
-std::string ServiceBackend::metrics() {
-  admin::MetricsInput input;
-  if (RunEngine* run = runs_.active()) {
-    input.runs.push_back(run->status());
-    input.refusals = run->refusals();
-  }
+std::vector<DeviceStatus> ServiceBackend::devices_now() const {
   std::vector<DeviceRow> rows;
   for (const auto& [name, device] : server_.connected()) {
-    rows.push_back({.name = name, .certificate_serial = device.serial});
+    rows.push_back({.name = name, .certificate_serial = device.serial, .revoked = server_.is_revoked(name)});
   }
-  input.devices = merge(std::move(rows));
-  input.process = admin::measure_process();
-  input.process.connections = server_.connections();
-  input.process.inflight_bytes = server_.inflight_bytes();
-  return admin::to_prometheus(input);
+  return merge(std::move(rows));
+}
+
+// known: what was read before; the totals of a run that is over are not added up again.
+Result<ServiceBackend::Seen> ServiceBackend::read_seen(Database& database, const std::vector<RunStatus>& known,
+                                                       RunId active) {
+  GLEANER_ASSIGN(auto rows, database.runs());
+  if (rows.size() > kRunsSeenMax) rows.erase(rows.begin(), rows.end() - kRunsSeenMax);
+  Seen seen;
+  for (const RunRow& row : rows) {
+    if (row.id == active || seen.shown == RunId{} || seen.shown != active) {
+      seen.shown = row.id;
+      seen.shown_name = row.name;
+    }
+    const bool over = row.state == RunState::finished || row.state == RunState::stopped;
+    const auto before = std::ranges::find_if(
+        known, [&](const RunStatus& run) { return run.row.id == row.id && run.row.state == row.state; });
+    if (over && before != known.end()) {
+      seen.runs.push_back(*before);
+      continue;
+    }
+    GLEANER_ASSIGN(const auto totals, database.totals(row.id));
+    seen.runs.push_back(status_of_row(row, totals));
+  }
+  if (!rows.empty()) {
+    GLEANER_ASSIGN(seen.rounds, database.newest_rounds(seen.shown, kRoundsSeenMax));
+  }
+  return seen;
+}
+
+void ServiceBackend::look(Done<void> done) {
+  const Instant now = executors_.clock->now();
+  RunEngine* run = runs_.active();
+  const RunId active = run == nullptr ? RunId{} : run->settings().spec.id;
+  const bool fresh = seen_ && active == seen_active_ && now - seen_at_ < std::chrono::seconds(1);
+  if (seen_ && (looking_ || fresh)) return done({});
+  waiting_.push_back(std::move(done));
+  if (looking_) return;
+  looking_ = true;
+  const auto known = seen_ ? seen_->runs : std::vector<RunStatus>{};
+  with_database<Seen>([known, active](Database& database) { return read_seen(database, known, active); },
+                      [this, active](Result<Seen> read) {
+                        looking_ = false;
+                        const Status status = read ? Status() : Status(fail(read.error()));
+                        if (read) {
+                          seen_ = std::move(*read);
+                          seen_at_ = executors_.clock->now();
+                          seen_active_ = active;
+                        }
+                        for (const auto& waiting : std::exchange(waiting_, {})) waiting(status);
+                      });
+}
+
+// The active run as it is now, the others as they were read.
+std::vector<RunStatus> ServiceBackend::runs_now() const {
+  std::vector<RunStatus> all = seen_ ? seen_->runs : std::vector<RunStatus>{};
+  if (RunEngine* run = runs_.active()) {
+    const RunStatus live = run->status();
+    const auto at = std::ranges::find_if(all, [&](const RunStatus& other) { return other.row.id == live.row.id; });
+    if (at == all.end()) {
+      all.push_back(live);
+    } else {
+      *at = live;
+    }
+  }
+  return all;
+}
+
+void ServiceBackend::metrics(Done<std::string> done) {
+  // A database that cannot be read leaves the live figures, and these say most.
+  look([this, done = std::move(done)](const Status& looked) {
+    if (!looked) log_warn("metrics without the runs of before: {}", looked.error().message());
+    admin::MetricsInput input;
+    input.runs = runs_now();
+    if (RunEngine* run = runs_.active()) input.refusals = run->refusals();
+    input.devices = devices_now();
+    input.process = admin::measure_process();
+    input.process.connections = server_.connections();
+    input.process.inflight_bytes = server_.inflight_bytes();
+    done(admin::to_prometheus(input));
+  });
+}
+
+void ServiceBackend::overview(Done<Overview> done) {
+  look([this, done = std::move(done)](const Status& looked) {
+    if (!looked) return done(fail(looked.error()));
+    done(Overview{.health = health(),
+                  .runs = runs_now(),
+                  .shown = seen_->shown_name,
+                  .rounds = seen_->rounds,
+                  .devices = devices_now()});
+  });
 }
 
 Health ServiceBackend::health() {
   RunEngine* run = runs_.active();
-  if (run == nullptr) return {.serving = true, .detail = "no active run"};
+  if (run == nullptr) return {.detail = "no active run"};
   const RunStatus status = run->status();
-  return {.serving = true,
+  return {.suspended = !status.suspension.empty(),
+          .reason = status.suspension,
           .detail = fmt::format("run {}: {}, round {}, version {} of {}{}{}", status.row.name, status.phase,
                                 status.round, status.row.version.value, status.rounds,
                                 status.waiting_for.empty() ? "" : ", ", status.waiting_for)};

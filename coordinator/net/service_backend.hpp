@@ -25,7 +25,8 @@ class ServiceBackend final : public AdminBackend {
   void backup(const std::string& actor, const std::string& path, Done<void> done) override;
   void check_database(Done<void> done) override;
   void audit_log(std::uint32_t count, Done<std::vector<std::string>> done) override;
-  std::string metrics() override;
+  void metrics(Done<std::string> done) override;
+  void overview(Done<Overview> done) override;
   Health health() override;
 
  private:
@@ -34,11 +35,29 @@ class ServiceBackend final : public AdminBackend {
   void with_database(Work work, Done<T> done);
   void audit(const std::string& actor, const std::string& action, const std::string& detail);
   std::vector<DeviceStatus> merge(std::vector<DeviceRow> rows) const;
+  std::vector<DeviceStatus> devices_now() const;
+
+  // What metrics and the status page need of the database. Read at most once a second and once at a time: whoever asks
+  // meanwhile, or while the database is busy, gets what was read last.
+  struct Seen {
+    std::vector<RunStatus> runs;
+    RunId shown;
+    std::string shown_name;
+    std::vector<RoundRow> rounds;
+  };
+  static Result<Seen> read_seen(Database& database, const std::vector<RunStatus>& known, RunId active);
+  void look(Done<void> done);
+  std::vector<RunStatus> runs_now() const;
 
   RunManager& runs_;
   Server& server_;
   Database& database_;
   Executors executors_;
+  std::optional<Seen> seen_;
+  Instant seen_at_;
+  RunId seen_active_;
+  bool looking_ = false;
+  std::vector<Done<void>> waiting_;  // for the first look; as many as the listeners let in
 };
 
 }  // namespace gleaner

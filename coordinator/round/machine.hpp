@@ -72,6 +72,8 @@ class Machine {
   std::map<DeviceName, DeviceView> devices() const;
   const DeviceProfile* profile_of(const DeviceName& device) const;  // null: not known
   const std::string& waiting_for() const { return waiting_for_; }
+  // Why nothing can be stored; stays while it is tried again. Empty: it can.
+  const std::string& suspension() const { return suspension_; }
 
  private:
   enum class PlanState { sent, deferred, folding, folded, skipped, refused };

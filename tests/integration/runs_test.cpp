@@ -18,6 +18,13 @@ TEST(Runs, a_second_run_waits_for_the_first_and_devices_keep_both_states) {
   world.start_clients();
   EXPECT_NE(world.finish("first"), "");
   EXPECT_NE(world.finish("second"), "");
+  EXPECT_EQ(world.metric("gleaner_run_state{run=\"first\",state=\"finished\"}"), 1.0);
+  EXPECT_EQ(world.metric("gleaner_run_version{run=\"first\"}"), 15.0);
+  EXPECT_EQ(world.metric("gleaner_run_version{run=\"second\"}"), 5.0);
+  const std::string page = world.ask("/").value_or("");
+  for (const char* part : {"<td>first<br>", "<td>second<br>", "<td>device-1</td>"}) {
+    EXPECT_THAT(page, ::testing::HasSubstr(part));
+  }
   const std::filesystem::directory_iterator states(world.path("state-device-0"));
   const auto is_state = [](const auto& entry) { return entry.path().extension() == ".state"; };
   EXPECT_EQ(std::count_if(begin(states), end(states), is_state), 2);

@@ -70,12 +70,19 @@ TEST_P(FullDisk, suspends_the_run_tells_nobody_included_and_goes_on_when_there_i
   EXPECT_THAT(shown, HasSubstr("suspended"));
   EXPECT_THAT(shown, HasSubstr("full"));
   EXPECT_TRUE(world.coordinator().running());
+  const json::value health = world.get("/healthz");
+  ASSERT_TRUE(health.is_object()) << "a full disk is no reason to start it again";
+  EXPECT_FALSE(health.at("serving").as_bool());
+  EXPECT_THAT(std::string(health.at("reason").as_string()), HasSubstr("full"));
+  EXPECT_FALSE(world.ask("/readyz")) << "503";
+  EXPECT_EQ(world.metric("gleaner_run_suspended{run=\"run\"}"), 1.0);
   for (std::uint32_t i = 0; i < kDevices; ++i) {
     EXPECT_LE(count_lines(world.client_log(i), ": included"), committed) << "told before it was on disk";
   }
   EXPECT_EQ(world.version(), committed);
   std::filesystem::remove(world.path("disk/ballast"));
   EXPECT_EQ(world.finish(), expected);
+  EXPECT_TRUE(world.ask("/readyz"));
   EXPECT_EQ(world.metric("gleaner_inflight_payload_bytes"), 0.0);
   world.end_all();
   ::umount2(world.path("disk").c_str(), MNT_DETACH);

@@ -154,7 +154,32 @@ void FakeBackend::audit_log(std::uint32_t count, Done<std::vector<std::string>> 
 
 Health FakeBackend::health() {
   const std::scoped_lock lock(mutex_);
-  return {serving_, serving_ ? "run demo: collecting" : "suspended: the disk is full"};
+  return {.suspended = !serving_,
+          .reason = serving_ ? "" : "suspended: the disk is full",
+          .detail = "run demo: collecting"};
+}
+
+void FakeBackend::metrics(Done<std::string> done) {
+  answer<std::string>("metrics", std::move(done), "gleaner_fake 1\n");
+}
+
+void FakeBackend::overview(Done<Overview> done) { answer<Overview>("overview", std::move(done), sample_overview()); }
+
+Overview sample_overview() {
+  Overview seen;
+  seen.health.detail = "run demo: collecting";
+  seen.runs = {sample_run("night"), sample_run("demo")};
+  seen.shown = "demo";
+  for (std::uint32_t i = 0; i < 5; ++i) {
+    RoundRow row;
+    row.round = i + 1;
+    if (i % 2 == 0) row.accuracy = 0.25 * i / 2;
+    seen.rounds.push_back(row);
+  }
+  seen.devices = {sample_device("jetson-1", 1000), sample_device("phone-3", 0)};
+  seen.devices[1].connected = false;
+  seen.devices[1].row.revoked = true;
+  return seen;
 }
 
 void FakeBackend::fail_with(std::optional<Error> error) {

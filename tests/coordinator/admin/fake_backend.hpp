@@ -18,6 +18,7 @@ namespace gleaner {
 
 RunStatus sample_run(const std::string& name);
 DeviceStatus sample_device(const std::string& name, std::uint64_t bytes);
+Overview sample_overview();
 ExportedModel sample_model(const std::string& model);
 
 class FakeBackend : public AdminBackend {
@@ -35,7 +36,8 @@ class FakeBackend : public AdminBackend {
   void backup(const std::string& actor, const std::string& path, Done<void> done) override;
   void check_database(Done<void> done) override;
   void audit_log(std::uint32_t count, Done<std::vector<std::string>> done) override;
-  std::string metrics() override { return "gleaner_fake 1\n"; }
+  void metrics(Done<std::string> done) override;
+  void overview(Done<Overview> done) override;
   Health health() override;
 
   // From any thread.

@@ -85,11 +85,32 @@ TEST(Metrics, DevicesWithTheMostBytesHaveSeriesAndTheOthersAreSummed) {
   EXPECT_THAT(text, HasSubstr(fmt::format("gleaner_other_devices_socket_bytes{{direction=\"up\"}} {}\n", others)));
 }
 
+TEST(Metrics, EveryRunHasItsSeriesAndTheOldestGiveWay) {
+  MetricsInput input = sample_input();
+  input.runs.clear();
+  for (unsigned i = 0; i < 250; ++i) input.runs.push_back(sample_run(fmt::format("r{}", i)));
+  input.runs[248].row.state = RunState::finished;
+  input.runs[249].suspension = "suspended: the disk is full";
+  const std::string text = to_prometheus(input);
+  EXPECT_EQ(lines_with(text, "gleaner_run_version{"), 100U);
+  EXPECT_THAT(text, Not(HasSubstr("run=\"r149\"")));
+  for (const char* line :
+       {"gleaner_run_version{run=\"r150\"} 11", "gleaner_run_state{run=\"r248\",state=\"finished\"} 1",
+        "gleaner_run_accuracy_ratio{run=\"r248\"} 0.8321", "gleaner_run_suspended{run=\"r248\"} 0",
+        "gleaner_run_suspended{run=\"r249\"} 1"}) {
+    EXPECT_THAT(text, HasSubstr(std::string(line) + "\n"));
+  }
+}
+
 TEST(Metrics, EveryLineHasTheFormatAndEveryNameItsUnits) {
-  const std::string text = to_prometheus(sample_input());
+  MetricsInput input = sample_input();
+  input.runs.push_back(sample_run("night"));
+  input.runs.back().accuracy.reset();
+  const std::string text = to_prometheus(input);
   const std::regex sample(R"(gleaner_[a-z_]+(\{[a-z]+="[^"]*"(,[a-z]+="[^"]*")*\})? [-+0-9.eE]+)");
   const std::regex comment(R"(# (HELP|TYPE) (gleaner_[a-z_]+) .+)");
   std::set<std::string> types;
+  std::set<std::string> series;
   std::istringstream lines(text);
   std::string line;
   while (std::getline(lines, line)) {
@@ -100,6 +121,8 @@ TEST(Metrics, EveryLineHasTheFormatAndEveryNameItsUnits) {
       if (counter) EXPECT_TRUE(match[2].str().ends_with("_total")) << line;
     } else {
       EXPECT_TRUE(std::regex_match(line, sample)) << line;
+      EXPECT_TRUE(series.insert(line.substr(0, line.rfind(' '))).second) << line << " is there twice";
+      EXPECT_TRUE(types.contains(line.substr(0, line.find_first_of("{ ")))) << line << " stands before its type";
     }
   }
   EXPECT_GE(types.size(), 25U);

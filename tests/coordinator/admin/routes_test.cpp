@@ -120,7 +120,8 @@ TEST_F(Routes, ErrorsHaveACodeAMessageAndAStatus) {
 
 TEST_F(Routes, MistakesInRequestsNeverReachTheBackend) {
   const std::vector<std::tuple<const char*, const char*, int>> mistakes = {
-      {"GET", "/", 404},
+      {"GET", "/?x=1", 400},
+      {"POST", "/", 405},
       {"GET", "/v1", 404},
       {"GET", "/v2/runs", 404},
       {"GET", "/v1/runs/Bad%20Name", 404},
@@ -145,15 +146,30 @@ TEST_F(Routes, MistakesInRequestsNeverReachTheBackend) {
   EXPECT_THAT(server_.backend().calls(), ElementsAre());
 }
 
-TEST_F(Routes, HealthSaysWhetherItServes) {
-  EXPECT_EQ(status_of(ask("GET", "/healthz")), 200);
+TEST_F(Routes, HealthIsThatItLivesAndReadinessThatItServes) {
+  for (const char* target : {"/healthz", "/readyz"}) {
+    const json::value reply = ask_json("GET", target);
+    EXPECT_TRUE(reply.at("serving").as_bool());
+    EXPECT_FALSE(reply.at("suspended").as_bool());
+    EXPECT_EQ(reply.at("reason").as_string(), "");
+  }
   server_.backend().set_serving(false);
-  const std::string reply = ask("GET", "/healthz");
-  EXPECT_EQ(status_of(reply), 503);
-  EXPECT_THAT(body_of(reply), HasSubstr("the disk is full"));
+  const json::value health = ask_json("GET", "/healthz");
+  EXPECT_FALSE(health.at("serving").as_bool());
+  EXPECT_TRUE(health.at("suspended").as_bool());
+  EXPECT_THAT(std::string(health.at("reason").as_string()), HasSubstr("the disk is full"));
+  const std::string ready = ask("GET", "/readyz");
+  EXPECT_EQ(status_of(ready), 503);
+  EXPECT_EQ(json::parse(body_of(ready)), health);
 }
 
-TEST_F(Routes, ThePortServesMetricsAndHealthOnly) {
+TEST_F(Routes, ABackendThatDoesNotAnswerFailsAScrapeAndNoMore) {
+  server_.backend().fail_with(Error(ErrorCode::retry, "the database is busy"));
+  for (const char* target : {"/metrics", "/"}) EXPECT_EQ(status_of(ask("GET", target)), 503);
+  EXPECT_EQ(status_of(ask("GET", "/healthz")), 200);
+}
+
+TEST_F(Routes, ThePortServesPageMetricsAndHealthOnly) {
   const auto ask_port = [&](const std::string& request_line) {
     return ask_tcp(server_.http_port(), request_line + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
   };
@@ -162,14 +178,20 @@ TEST_F(Routes, ThePortServesMetricsAndHealthOnly) {
   EXPECT_THAT(metrics, HasSubstr("Content-Type: text/plain; version=0.0.4"));
   EXPECT_EQ(body_of(metrics), "gleaner_fake 1\n");
   EXPECT_EQ(status_of(ask_port("GET /healthz")), 200);
+  EXPECT_EQ(status_of(ask_port("GET /readyz")), 200);
+  const std::string page = ask_port("GET /");
+  EXPECT_EQ(status_of(page), 200);
+  EXPECT_THAT(page, HasSubstr("Content-Type: text/html; charset=utf-8"));
+  EXPECT_THAT(body_of(page), HasSubstr("<td>jetson-1</td>"));
   const std::string head = ask_port("HEAD /metrics");
   EXPECT_EQ(status_of(head), 200);
   EXPECT_EQ(body_of(head), "");
-  for (const char* line : {"GET /v1/runs", "GET /v1/devices", "POST /v1/database/check", "GET /"}) {
+  for (const char* line : {"GET /v1/runs", "GET /v1/devices", "POST /v1/database/check", "GET /v1/audit"}) {
     EXPECT_EQ(status_of(ask_port(line)), 404) << line;
   }
   EXPECT_EQ(status_of(ask_port("POST /metrics")), 405);
-  EXPECT_THAT(server_.backend().calls(), ElementsAre());
+  EXPECT_EQ(status_of(ask_port("POST /")), 405);
+  EXPECT_THAT(server_.backend().calls(), ElementsAre("metrics", "overview", "metrics"));
 }
 
 TEST_F(Routes, TheClientSpeaksTheSameLanguage) {
