@@ -8,6 +8,7 @@
 #include "cli/table.hpp"
 #include "coordinator/admin/codes.hpp"
 #include "coordinator/config.hpp"
+#include "protocol/link/host_port.hpp"
 
 namespace gleaner::cli {
 namespace {
@@ -21,6 +22,10 @@ void add_common_options(CLI::App& app, Invocation& invocation) {
   app.add_flag("--json", common.json, "Print JSON, as the coordinator sent it");
   app.add_option("--socket", common.socket, "The coordinator's Unix socket")->type_name("PATH");
   app.add_option("--config", common.config, "The coordinator's file, which names its socket")->type_name("FILE");
+  app.add_option("--remote", common.remote, "A coordinator elsewhere: its admin.tls")->type_name("HOST:PORT");
+  app.add_option("--ca", common.ca, "With --remote: the authority's certificate")->type_name("FILE");
+  app.add_option("--cert", common.certificate, "With --remote: the operator's certificate")->type_name("FILE");
+  app.add_option("--key", common.key, "With --remote: its key")->type_name("FILE");
 }
 
 int report_usage(Console& console, const CLI::App& app, const CLI::ParseError& error) {
@@ -83,13 +88,40 @@ Result<std::string> find_socket(const CommonOptions& common) {
   return config.admin_socket;
 }
 
+namespace {
+
+Result<RemoteCoordinator> find_remote(const CommonOptions& common) {
+  if (!common.socket.empty() || !common.config.empty())
+    return fail(ErrorCode::bad_input, "--remote stands beside --socket or --config: give one of them");
+  if (common.ca.empty() || common.certificate.empty() || common.key.empty())
+    return fail(ErrorCode::bad_input, "--remote needs --ca, --cert and --key: the files of an operator's certificate");
+  auto place = parse_host_port(common.remote);
+  if (!place) return fail(place.error().within("--remote"));
+  return RemoteCoordinator{place->host, place->port, common.ca, common.certificate, common.key};
+}
+
+}  // namespace
+
 int with_coordinator(Console& console, const CommonOptions& common, const std::function<Status(AdminClient&)>& use) {
+  const auto ask = [&](Result<AdminClient> client) {
+    if (!client) return report(console, common, client.error(), kUnreachable);
+    const Status done = use(*client);
+    return done ? static_cast<int>(kOk) : report(console, common, done.error());
+  };
+  if (!common.remote.empty()) {
+    const auto remote = find_remote(common);
+    if (!remote) return report(console, common, remote.error());
+    auto client = AdminClient::connect(*remote);
+    // The own files are at fault, not the way to the coordinator.
+    if (!client && client.error().code() == ErrorCode::bad_input) return report(console, common, client.error());
+    return ask(std::move(client));
+  }
+  if (!common.ca.empty() || !common.certificate.empty() || !common.key.empty()) {
+    return report(console, common, Error(ErrorCode::bad_input, "--ca, --cert and --key need --remote HOST:PORT"));
+  }
   const auto socket = find_socket(common);
   if (!socket) return report(console, common, socket.error());
-  auto client = AdminClient::connect(*socket);
-  if (!client) return report(console, common, client.error(), kUnreachable);
-  const Status done = use(*client);
-  return done ? static_cast<int>(kOk) : report(console, common, done.error());
+  return ask(AdminClient::connect(*socket));
 }
 
 std::string absolute(const std::string& path) {

@@ -38,6 +38,8 @@ struct CommonOptions {
   bool json = false;   // print what the coordinator sent, and errors as {"code", "message"}
   std::string socket;  // of the coordinator
   std::string config;  // the coordinator's file, which names the socket
+  std::string remote;  // HOST:PORT of a coordinator's admin.tls, instead of a socket
+  std::string ca, certificate, key;
 };
 
 // What a command line asks for; CLI11's callbacks set the action, which then runs outside of them.
@@ -62,7 +64,7 @@ int report(Console& console, const CommonOptions& common, const Error& error, Ex
 // The socket that the options name: --socket, or what --config says, or gleaner.sock in this folder.
 Result<std::string> find_socket(const CommonOptions& common);
 
-// Connects, and reports whatever fails.
+// Connects to the socket or the remote coordinator, and reports whatever fails.
 int with_coordinator(Console& console, const CommonOptions& common, const std::function<Status(AdminClient&)>& use);
 
 // An absolute path, for a coordinator that runs in another folder.

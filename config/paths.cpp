@@ -139,7 +139,7 @@ Kind endpoint(std::string& host, std::uint16_t& port, Ports ports) {
   if (ports == Ports::any_free_too)
     expected = R"("ADDRESS:PORT" such as "0.0.0.0:7433" or "[::]:7433"; port 0 is any free one)";
   return {.expected = std::move(expected), .set = set, .show = [&host, &port] {
-            return quote(format_endpoint(host, port));
+            return host.empty() ? quote("") : quote(format_endpoint(host, port));
           }};
 }
 

@@ -55,10 +55,14 @@ Section tls_section(CoordinatorConfig& c) {
 
 Section admin_section(CoordinatorConfig& c) {
   return {"admin",
-          "For the operator on this machine.",
+          "For operators.",
           {{.name = "socket",
             .kind = config::unix_socket(c.admin_socket),
             .description = "The Unix socket that the command line tool talks to."},
+           {.name = "tls",
+            .kind = config::endpoint(c.operators.host, c.operators.port, config::Ports::any_free_too),
+            .description = "Where operators with a certificate may do the same from elsewhere; the port is 7434 when "
+                           "it is left out."},
            {.name = "http",
             .kind = config::endpoint(c.http.host, c.http.port, config::Ports::any_free_too),
             .description = "Where the status page, /metrics, /healthz and /readyz are served; the port is 7480 when it "
@@ -102,18 +106,31 @@ config::Schema schema_of(CoordinatorConfig& c) {
 
 bool is_wildcard(const std::string& host) { return host == "::" || host == "0.0.0.0"; }
 
+struct Listener {
+  std::string key;
+  Endpoint at;
+};
+
+// Two on one port: the mistake is the later key's, if the file has it, or else the earlier one's.
+void check_ports(const Listener& first, const Listener& second, config::Reading& reading) {
+  if (!reading.sound({first.key, second.key}) || first.at.port == 0 || first.at.host.empty() || second.at.host.empty())
+    return;
+  const bool overlap = first.at.host == second.at.host || is_wildcard(first.at.host) || is_wildcard(second.at.host);
+  if (first.at.port != second.at.port || !overlap) return;
+  const bool given = reading.given(second.key);
+  const Listener& other = given ? first : second;
+  reading.mistake(given ? second.key : first.key,
+                  fmt::format("listens on port {} like {} ({}), expected another port", first.at.port, other.key,
+                              config::format_endpoint(other.at.host, other.at.port)));
+}
+
 void check_listeners(const CoordinatorConfig& c, config::Reading& reading) {
-  if (!reading.sound({"coordinator.listen", "admin.http"}) || c.listen.port == 0) return;
-  const bool overlap = c.listen.host == c.http.host || is_wildcard(c.listen.host) || is_wildcard(c.http.host);
-  if (c.listen.port != c.http.port || !overlap) return;
-  const auto other = [](const Endpoint& e) { return config::format_endpoint(e.host, e.port); };
-  if (reading.given("admin.http")) {
-    reading.mistake("admin.http", fmt::format("listens on port {} like coordinator.listen ({}), expected another port",
-                                              c.http.port, other(c.listen)));
-  } else {
-    reading.mistake("coordinator.listen", fmt::format("listens on port {} like admin.http ({}), expected another port",
-                                                      c.listen.port, other(c.http)));
-  }
+  const Listener devices{"coordinator.listen", c.listen};
+  const Listener http{"admin.http", c.http};
+  const Listener operators{"admin.tls", c.operators};
+  check_ports(devices, http, reading);
+  check_ports(devices, operators, reading);
+  check_ports(http, operators, reading);
 }
 
 void check_files(const CoordinatorConfig& c, config::Reading& reading) {

@@ -21,6 +21,7 @@ struct CoordinatorConfig {
   std::string deny_list;             // file of certificate serials and device names, one a line; empty: none
   std::string database = "gleaner.db";
   std::string admin_socket = "gleaner.sock";  // Unix socket of the operator
+  Endpoint operators{"", 7434};               // TLS, for remote operators; empty host: none
   Endpoint http{"127.0.0.1", 7480};           // status page, metrics, health
   std::uint32_t workers = 0;                  // threads for decoding, folding, stepping; 0 = cores
   std::uint32_t connections_max = 20'000;

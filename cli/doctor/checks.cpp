@@ -65,6 +65,8 @@ void check_coordinator(const std::string& file, Findings& findings) {
   const InUse in_use = check_admin_socket(config->admin_socket, findings);
   check_port("coordinator.listen", config->listen.host, config->listen.port, in_use, findings);
   check_port("admin.http", config->http.host, config->http.port, in_use, findings);
+  if (!config->operators.host.empty())
+    check_port("admin.tls", config->operators.host, config->operators.port, in_use, findings);
   check_database_file(config->database, findings);
   check_open_files(config->connections_max, findings);
   check_backend(config->backend, findings);

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/beast/core/basic_stream.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
@@ -13,7 +14,9 @@
 #include <utility>
 
 #include "coordinator/admin/codes.hpp"
+#include "coordinator/admin/tls_stream.hpp"
 #include "coordinator/admin/unix_socket.hpp"
+#include "protocol/link/host_port.hpp"
 
 namespace gleaner {
 namespace {
@@ -22,6 +25,7 @@ namespace asio = boost::asio;
 namespace beast = boost::beast;
 namespace http = boost::beast::http;
 namespace json = boost::json;
+using asio::ip::tcp;
 using asio::local::stream_protocol;
 using boost::system::error_code;
 
@@ -63,31 +67,55 @@ class AdminClient::Connection {
     return run([&](auto done) { stream_.async_connect(stream_protocol::endpoint(path), done); });
   }
 
+  Status open(const RemoteCoordinator& to) {
+    GLEANER_ASSIGN(auto context, TlsContext::make_client({to.ca, to.certificate, to.key}, to.host));
+    const std::string address = to_text(to.host, to.port);
+    const auto unreachable = [&address](const error_code& error) {
+      return fail(ErrorCode::retry, fmt::format("cannot reach the coordinator at {}: {}; is admin.tls in its file, and "
+                                                "is this its port?",
+                                                address, error.message()));
+    };
+    error_code error;
+    tcp::resolver resolver(loop_);
+    const auto endpoints = resolver.resolve(to.host, std::to_string(to.port), tcp::resolver::numeric_service, error);
+    if (error) return unreachable(error);
+    beast::basic_stream<tcp, asio::any_io_executor> socket(loop_);
+    socket.expires_after(limits_.connect_timeout);
+    error = run([&](auto done) {
+      socket.async_connect(endpoints, [done](const error_code& e, const tcp::endpoint&) { done(e); });
+    });
+    if (error) return unreachable(error);
+    remote_.emplace(socket.release_socket(), std::move(context), address);
+    remote_->expires_after(limits_.connect_timeout);
+    error = run([&](auto done) { remote_->async_handshake(done); });
+    if (error && remote_->fault()) return fail(*remote_->fault());
+    if (error) return unreachable(error);
+    return {};
+  }
+
   Status send(http::verb method, const std::string& target, const std::string& body) {
     http::request<http::string_body> request(method, target, 11);
     request.set(http::field::host, "gleaner");
     request.set(http::field::accept, "application/json");
     request.body() = body;
     request.prepare_payload();
-    stream_.expires_after(limits_.answer_timeout);
-    const error_code error = run(
-        [&](auto done) { http::async_write(stream_, request, [done](const error_code& e, std::size_t) { done(e); }); });
+    const error_code error = run_on_stream(limits_.answer_timeout, [&](auto& stream, auto done) {
+      http::async_write(stream, request, [done](const error_code& e, std::size_t) { done(e); });
+    });
     // A server that refuses the head of a request answers before it has read the rest.
-    if (error && error != asio::error::broken_pipe) return fail(broken(error));
+    if (error && error != asio::error::broken_pipe) return fail(reason(error));
     return {};
   }
 
   template <class Parser>
   Status read_header(Parser& parser) {
     parser.header_limit(kHeaderBytesMax);
-    stream_.expires_after(limits_.answer_timeout);
-    return read([&](auto done) { http::async_read_header(stream_, buffer_, parser, done); });
+    return read([&](auto& stream, auto done) { http::async_read_header(stream, buffer_, parser, done); });
   }
 
   template <class Parser>
   Status read_body(Parser& parser) {
-    stream_.expires_after(limits_.answer_timeout);
-    return read([&](auto done) { http::async_read(stream_, buffer_, parser, done); });
+    return read([&](auto& stream, auto done) { http::async_read(stream, buffer_, parser, done); });
   }
 
   Status read_pieces(http::response_parser<http::buffer_body>& parser, const Sink& sink) {
@@ -96,11 +124,10 @@ class AdminClient::Connection {
     while (!parser.is_done()) {
       parser.get().body().data = piece.data();
       parser.get().body().size = piece.size();
-      stream_.expires_after(limits_.silence_timeout);
-      const error_code error = run([&](auto done) {
-        http::async_read(stream_, buffer_, parser, [done](const error_code& e, std::size_t) { done(e); });
+      const error_code error = run_on_stream(limits_.silence_timeout, [&](auto& stream, auto done) {
+        http::async_read(stream, buffer_, parser, [done](const error_code& e, std::size_t) { done(e); });
       });
-      if (error && error != http::error::need_buffer) return fail(broken(error));
+      if (error && error != http::error::need_buffer) return fail(reason(error));
       const std::size_t size = piece.size() - parser.get().body().size;
       GLEANER_TRY(sink(ByteView(piece).first(size), total));
     }
@@ -114,20 +141,42 @@ class AdminClient::Connection {
   template <class Begin>
   error_code run(Begin begin) {
     error_code outcome = asio::error::operation_aborted;
-    begin([&outcome](const error_code& error) { outcome = error; });
+    // The loop may hold a time-out that is far away.
+    begin([this, &outcome](const error_code& error) {
+      outcome = error;
+      loop_.stop();
+    });
     loop_.restart();
     loop_.run();
     return outcome;
   }
   template <class Begin>
+  error_code run_on_stream(Duration timeout, Begin begin) {
+    if (remote_) {
+      remote_->expires_after(timeout);
+      const error_code error = run([&](auto done) { begin(*remote_, done); });
+      remote_->expires_never();
+      return error;
+    }
+    stream_.expires_after(timeout);
+    return run([&](auto done) { begin(stream_, done); });
+  }
+  template <class Begin>
   Status read(Begin begin) {
-    const error_code error = run([&](auto done) { begin([done](const error_code& e, std::size_t) { done(e); }); });
-    return error ? Status(fail(broken(error))) : Status();
+    const error_code error = run_on_stream(limits_.answer_timeout, [&](auto& stream, auto done) {
+      begin(stream, [done](const error_code& e, std::size_t) { done(e); });
+    });
+    return error ? Status(fail(reason(error))) : Status();
+  }
+  // TLS knows more than the socket: a certificate that was refused, for one.
+  Error reason(const error_code& error) const {
+    return remote_ && remote_->fault() ? *remote_->fault() : broken(error);
   }
 
   const AdminClientLimits limits_;
   asio::io_context loop_{1};
   beast::basic_stream<stream_protocol> stream_;
+  std::optional<admin::TlsStream> remote_;  // instead
   beast::flat_buffer buffer_;
 };
 
@@ -143,6 +192,12 @@ Result<AdminClient> AdminClient::connect(const std::string& socket, const AdminC
     return fail(ErrorCode::retry, fmt::format("cannot reach the coordinator: the socket {}: {}; {}", socket,
                                               error.message(), kHowToStart));
   }
+  return AdminClient(std::move(connection));
+}
+
+Result<AdminClient> AdminClient::connect(const RemoteCoordinator& remote, const AdminClientLimits& limits) {
+  auto connection = std::make_unique<Connection>(limits);
+  GLEANER_TRY(connection->open(remote));
   return AdminClient(std::move(connection));
 }
 

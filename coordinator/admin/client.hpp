@@ -1,6 +1,6 @@
 #pragma once
-// The other end of the operator's socket, for the command line tool: one request after the other, each in its own time.
-// Blocking; one thread.
+// The other end of the operator's socket or TLS port, for the command line tool: one request after the other, each in
+// its own time. Blocking; one thread.
 
 #include <functional>
 #include <memory>
@@ -12,6 +12,13 @@
 
 namespace gleaner {
 
+// A coordinator on another machine: its admin.tls, and an operator's certificate.
+struct RemoteCoordinator {
+  std::string host;
+  std::uint16_t port = 0;
+  std::string ca, certificate, key;  // PEM files
+};
+
 struct AdminClientLimits {
   Duration connect_timeout = std::chrono::seconds(5);
   Duration answer_timeout = std::chrono::minutes(11);   // a little longer than the server gives its backend
@@ -21,8 +28,11 @@ struct AdminClientLimits {
 
 class AdminClient {
  public:
-  // Errors: every one means that the coordinator cannot be reached, and says what to do.
+  // Errors: every one means that the coordinator cannot be reached, and says what to do. Over TLS a certificate that
+  // the coordinator does not accept is the error of the first request.
   static Result<AdminClient> connect(const std::string& socket, const AdminClientLimits& limits = {});
+  // Errors: also bad_input, for the own files.
+  static Result<AdminClient> connect(const RemoteCoordinator& remote, const AdminClientLimits& limits = {});
   AdminClient(AdminClient&& other) noexcept;
   AdminClient& operator=(AdminClient&&) = delete;
   ~AdminClient();

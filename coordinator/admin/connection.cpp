@@ -13,7 +13,9 @@
 
 #include "common/bytes.hpp"
 #include "common/log.hpp"
+#include "coordinator/admin/tls_stream.hpp"
 #include "coordinator/admin/unix_socket.hpp"
+#include "protocol/link/host_port.hpp"
 
 namespace gleaner::admin {
 namespace {
@@ -32,8 +34,12 @@ constexpr Duration kDrainTime = std::chrono::seconds(2);
 template <class Protocol>
 using Stream = beast::basic_stream<Protocol, asio::any_io_executor>;
 
-std::string actor_of(asio::local::stream_protocol::socket& socket) { return peer_user(socket.native_handle()); }
-std::string actor_of(asio::ip::tcp::socket&) { return "anybody"; }
+template <class Protocol>
+void finish(Stream<Protocol>& stream) {
+  error_code ignored;
+  stream.socket().shutdown(Protocol::socket::shutdown_send, ignored);
+}
+void finish(TlsStream& stream) { stream.finish(); }
 
 // A peer that closed or fell silent gets no reply.
 bool deserves_reply(const error_code& error) {
@@ -58,8 +64,8 @@ Reply reply_to_garbage(const error_code& error, const Door& door, const AdminLim
   return error_reply(Error(ErrorCode::bad_input, fmt::format("no valid HTTP request: {}", error.message())));
 }
 
-template <class Protocol>
-asio::awaitable<error_code> write_all(Stream<Protocol>& stream, ByteView bytes, Duration timeout) {
+template <class AnyStream>
+asio::awaitable<error_code> write_all(AnyStream& stream, ByteView bytes, Duration timeout) {
   while (!bytes.empty()) {
     const ByteView piece = bytes.first(std::min(bytes.size(), kPieceBytes));
     const asio::const_buffer buffer(piece.data(), piece.size());
@@ -78,8 +84,8 @@ struct Shape {
 };
 
 // stream and reply belong to the caller, who awaits this.
-template <class Protocol>
-asio::awaitable<error_code> write_reply(Stream<Protocol>& stream, const Reply& reply, Shape shape, Duration timeout) {
+template <class AnyStream>
+asio::awaitable<error_code> write_reply(AnyStream& stream, const Reply& reply, Shape shape, Duration timeout) {
   http::response<http::empty_body> head(http::int_to_status(reply.status), shape.version);
   head.set(http::field::server, "gleaner");
   head.set(http::field::content_type, reply.content_type);
@@ -97,10 +103,9 @@ asio::awaitable<error_code> write_reply(Stream<Protocol>& stream, const Reply& r
 }
 
 // A peer that is still writing when its socket closes would lose our reply: what it writes is read, up to a bound.
-template <class Protocol>
-asio::awaitable<void> drain(Stream<Protocol>& stream, beast::flat_buffer& buffer) {
-  error_code ignored;
-  stream.socket().shutdown(Protocol::socket::shutdown_send, ignored);
+template <class AnyStream>
+asio::awaitable<void> drain(AnyStream& stream, beast::flat_buffer& buffer) {
+  finish(stream);
   stream.expires_after(kDrainTime);
   for (std::uint64_t drained = 0; drained < kDrainBytesMax;) {
     buffer.clear();
@@ -111,8 +116,8 @@ asio::awaitable<void> drain(Stream<Protocol>& stream, beast::flat_buffer& buffer
   }
 }
 
-template <class Protocol>
-asio::awaitable<error_code> read_request(Stream<Protocol>& stream, beast::flat_buffer& buffer, Parser& parser,
+template <class AnyStream>
+asio::awaitable<error_code> read_request(AnyStream& stream, beast::flat_buffer& buffer, Parser& parser,
                                          Duration timeout) {
   stream.expires_after(timeout);  // for the whole request, so that trickling gains nothing
   const auto [header_error, header_size] = co_await http::async_read_header(stream, buffer, parser, kAsTuple);
@@ -140,13 +145,17 @@ Shape shape_of(const Parser& parser) {
   return {message.version(), message.keep_alive(), message.method() == http::verb::head};
 }
 
-template <class Protocol>
-asio::awaitable<void> serve_requests(typename Protocol::socket socket, Door door, AdminLimits limits,
+Reply not_allowed(const Error& error) {
+  Reply reply = error_reply(error);
+  reply.status = 403;
+  return reply;
+}
+
+// stream belongs to the caller, who awaits this.
+template <class AnyStream>
+asio::awaitable<void> serve_requests(AnyStream& stream, std::string actor, Door door, AdminLimits limits,
                                      std::function<AdminBackend*()> backend) {
-  co_await asio::this_coro::throw_if_cancelled(false);
-  const std::string actor = actor_of(socket);
-  const asio::any_io_executor loop = socket.get_executor();
-  Stream<Protocol> stream(std::move(socket));
+  const asio::any_io_executor loop = stream.get_executor();
   beast::flat_buffer buffer(limits.header_bytes_max + std::size_t{4096});
   for (bool again = true; again;) {
     Parser parser;
@@ -160,7 +169,7 @@ asio::awaitable<void> serve_requests(typename Protocol::socket socket, Door door
       co_await drain(stream, buffer);
     }
     if (error) co_return;
-    const Shape shape = shape_of(parser);
+    Shape shape = shape_of(parser);
     Call call = call_of(parser);
     call.actor = actor;
     call.backend = backend();
@@ -168,25 +177,80 @@ asio::awaitable<void> serve_requests(typename Protocol::socket socket, Door door
     call.answer_timeout = limits.answer_timeout;
     if (call.backend == nullptr) co_return;
     stream.expires_never();
-    const Reply reply = co_await door.answer(std::move(call));
+    Reply reply;
+    const Status allowed = door.allows ? door.allows() : Status();
+    if (allowed) {
+      reply = co_await door.answer(std::move(call));
+    } else {
+      reply = not_allowed(allowed.error());
+      shape.keep_alive = false;
+    }
     const error_code write_error = co_await write_reply(stream, reply, shape, limits.write_timeout);
     if (write_error) log_debug("admin: a reply to {} was cut: {}", actor, write_error.message());
     again = !write_error && shape.keep_alive;
   }
-  error_code ignored;
-  stream.socket().shutdown(Protocol::socket::shutdown_both, ignored);
+  finish(stream);
+}
+
+template <class Protocol>
+asio::awaitable<void> serve_socket(typename Protocol::socket socket, std::string actor, Door door, AdminLimits limits,
+                                   std::function<AdminBackend*()> backend) {
+  co_await asio::this_coro::throw_if_cancelled(false);
+  Stream<Protocol> stream(std::move(socket));
+  co_await serve_requests(stream, std::move(actor), std::move(door), limits, std::move(backend));
 }
 
 }  // namespace
 
 asio::awaitable<void> serve(asio::local::stream_protocol::socket socket, Door door, AdminLimits limits,
                             std::function<AdminBackend*()> backend) {
-  return serve_requests<asio::local::stream_protocol>(std::move(socket), door, limits, std::move(backend));
+  std::string user = peer_user(socket.native_handle());
+  return serve_socket<asio::local::stream_protocol>(std::move(socket), std::move(user), std::move(door), limits,
+                                                    std::move(backend));
 }
 
 asio::awaitable<void> serve(asio::ip::tcp::socket socket, Door door, AdminLimits limits,
                             std::function<AdminBackend*()> backend) {
-  return serve_requests<asio::ip::tcp>(std::move(socket), door, limits, std::move(backend));
+  return serve_socket<asio::ip::tcp>(std::move(socket), "anybody", std::move(door), limits, std::move(backend));
+}
+
+namespace {
+
+// An IPv4 peer of a listener on [::] is shown as what it is.
+std::string plain_address(const asio::ip::address& address) {
+  if (!address.is_v6() || !address.to_v6().is_v4_mapped()) return address.to_string();
+  return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6()).to_string();
+}
+
+}  // namespace
+
+asio::awaitable<void> serve_tls(asio::ip::tcp::socket socket, TlsDoor door, AdminLimits limits,
+                                std::function<AdminBackend*()> backend) {
+  co_await asio::this_coro::throw_if_cancelled(false);
+  error_code ignored;
+  const auto remote = socket.remote_endpoint(ignored);
+  const std::string host = plain_address(remote.address());
+  TlsStream stream(std::move(socket), door.context, to_text(host, remote.port()));
+  stream.expires_after(limits.request_timeout);
+  const auto [error] = co_await stream.async_handshake(kAsTuple);
+  if (error) {
+    const std::string why = error == beast::error::timeout ? "no TLS handshake in time" : error.message();
+    door.trouble(host, stream.fault() ? *stream.fault() : Error(ErrorCode::retry, "peer: " + why));
+    co_return;
+  }
+  const Result<PeerIdentity> peer = stream.peer();
+  if (!peer) {
+    door.trouble(host, peer.error());
+    co_return;
+  }
+  const auto allows = [peer = *peer, host, door] {
+    Status allowed = door.allows(peer);
+    if (!allowed) door.trouble(host, allowed.error().within("peer"));
+    return allowed;
+  };
+  std::string actor = fmt::format("{}@{}", peer->name, host);
+  Door inner{answer_operator, limits.body_bytes_max, allows};
+  co_await serve_requests(stream, std::move(actor), std::move(inner), limits, std::move(backend));
 }
 
 }  // namespace gleaner::admin

@@ -1,17 +1,20 @@
 #pragma once
-// Administration over HTTP/1.1: the whole interface on a Unix socket that only its owner may use; the status page,
-// metrics and health on a TCP port. Everything runs on the loop that it is given. A peer costs a bounded buffer for a
-// bounded time, whatever it sends or does not send; the listeners have separate bounds, so that a crowd at one cannot
-// close the other.
+// Administration over HTTP/1.1: the whole interface on a Unix socket that only its owner may use and, when one is
+// configured, on a TLS port for operators with a certificate; the status page, metrics and health on a TCP port.
+// Everything runs on the loop that it is given. A peer costs a bounded buffer for a bounded time, whatever it sends or
+// does not send; the listeners have separate bounds, so that a crowd at one cannot close the other.
 
 #include <boost/asio/any_io_executor.hpp>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "common/clock.hpp"
 #include "coordinator/admin/backend.hpp"
 #include "coordinator/config.hpp"
+#include "protocol/link/tls_context.hpp"
 
 namespace gleaner {
 
@@ -27,6 +30,10 @@ struct AdminLimits {
 struct AdminConfig {
   std::string socket;                // empty: no Unix socket
   Endpoint http{"127.0.0.1", 7480};  // empty host: no TCP port; port 0: a free one
+  Endpoint tls;                      // empty host: no port for remote operators; port 0: a free one
+  // With tls: the certificates to use for the next connection, and who is denied although the CA vouches for it.
+  std::function<std::optional<TlsContext>()> tls_context = {};
+  std::function<bool(const PeerIdentity&)> is_denied = {};
   AdminLimits limits;
 };
 
@@ -46,6 +53,7 @@ class AdminServer {
   void stop();
 
   std::uint16_t http_port() const;  // 0 before start()
+  std::uint16_t tls_port() const;   // 0 before start() and without the port
 
  private:
   class State;

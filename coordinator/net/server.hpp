@@ -58,6 +58,9 @@ class Server final : public Outbox, public ConnectionOwner {
   void offer_active_run();           // to everybody connected
   void drain(Duration retry_after);  // says goodbye and stops listening
   std::map<DeviceName, ConnectedDevice> connected() const;
+  const std::optional<TlsContext>& tls() const { return tls_; }  // none before the first reload()
+  // Of an operator too, by the certificate's serial; the names on the list are of devices.
+  bool is_denied(const std::string& serial) const { return deny_list_.serials.contains(serial); }
   bool is_revoked(const DeviceName& device) const { return revoked_.contains(device.value); }
   std::size_t connections() const { return open_connections_; }
   std::uint64_t inflight_bytes() const { return upload_credit_.used_bytes(); }

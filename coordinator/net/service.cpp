@@ -83,7 +83,12 @@ class Service {
                           .on_fatal = [this](const Error& error) { die(error); }});
     backend_ = std::make_unique<ServiceBackend>(*runs_, server_, *database_, executors());
     admin_ = std::make_unique<AdminServer>(io_.get_executor(), *backend_);
-    GLEANER_TRY(admin_->start({.socket = config_.admin_socket, .http = config_.http, .limits = {}}));
+    GLEANER_TRY(admin_->start({.socket = config_.admin_socket,
+                               .http = config_.http,
+                               .tls = config_.operators,
+                               .tls_context = [this] { return server_.tls(); },
+                               .is_denied = [this](const PeerIdentity& peer) { return server_.is_denied(peer.serial); },
+                               .limits = {}}));
     GLEANER_TRY(runs_->begin());
     wait_for_signal();
     log_info("listening for devices on [{}]:{}, for the operator on {}", config_.listen.host, port,

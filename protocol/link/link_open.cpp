@@ -12,11 +12,9 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <vector>
 
-#include "common/clock.hpp"
-#include "common/ids.hpp"
 #include "protocol/link/host_port.hpp"
+#include "protocol/link/identify.hpp"
 #include "protocol/link/link.hpp"
-#include "protocol/pki/read.hpp"
 
 namespace gleaner {
 namespace {
@@ -167,36 +165,9 @@ asio::awaitable<void> Link::let_alert_arrive() {
   }
 }
 
-// The far side from its certificate, checked again: a resumed session brings the certificate of the first one.
 Status Link::identify() {
-  const pki::CertificateHandle certificate(SSL_get1_peer_certificate(ssl_.get()));
-  if (!certificate) return fail(ErrorCode::peer_fault, address_ + ": it sent no certificate");
-  const pki::CertificateFacts facts = pki::facts_of(certificate.get());
-  const std::string what = fmt::format("{}: its certificate \"{}\"", address_, facts.subject);
-  const Status dates = pki::check_dates(facts, what, system_clock().wall_unix_ms() / 1000, pki::ClockShown::day);
-  if (!dates) {
-    return fail(context_.is_server() ? ErrorCode::peer_fault : ErrorCode::retry, dates.error().message());
-  }
-  peer_.serial = facts.serial;
-  peer_.not_after_unix_s = facts.not_after_unix_s;
-  if (!context_.is_server()) {
-    peer_.kind = PeerKind::coordinator;
-    peer_.name = context_.server_name();
-    return {};
-  }
-  std::size_t found = 0;
-  for (const std::string& uri : facts.uris) {
-    const bool device = uri.starts_with(pki::kDeviceUrn);
-    if (!device && !uri.starts_with(pki::kOperatorUrn)) continue;
-    ++found;
-    peer_.kind = device ? PeerKind::device : PeerKind::operator_;
-    peer_.name = uri.substr(device ? pki::kDeviceUrn.size() : pki::kOperatorUrn.size());
-  }
-  if (found == 1 && is_valid_name(peer_.name)) return {};
-  return fail(ErrorCode::peer_fault,
-              fmt::format("{} names no device or operator: it needs exactly one {}NAME or {}NAME as a subject "
-                          "alternative name, issued by `gleaner pki issue`",
-                          what, pki::kDeviceUrn, pki::kOperatorUrn));
+  GLEANER_ASSIGN(peer_, identify_peer(context_, ssl_.get(), address_));
+  return {};
 }
 
 }  // namespace gleaner

@@ -36,6 +36,34 @@ TEST_F(CoordinatorCommands, RunListIsATable) {
   EXPECT_THAT(ran.out, Not(HasSubstr("\x1b")));
 }
 
+TEST(RemoteCommands, AnOperatorsCertificateOpensTheTlsPort) {
+  const OperatorPki pki;
+  pki.issue("ca", pki::Role::operator_, "alice");
+  RunningServer server({}, pki.server());
+  const std::string place = "localhost:" + std::to_string(server.tls_port());
+  const std::vector<std::string> all = {
+      "--remote", place, "--ca", pki.path("ca.pem"), "--cert", pki.path("alice.pem"), "--key", pki.path("alice.key")};
+  const auto ask = [](std::vector<std::string> args, const std::vector<std::string>& more) {
+    args.insert(args.end(), more.begin(), more.end());
+    return run_cli(args);
+  };
+  const Ran ran = ask({"run", "list"}, all);
+  EXPECT_EQ(ran.code, kOk) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("\nnight "));
+  const Ran missing = ask({"run", "list"}, {all.begin(), all.begin() + 4});
+  EXPECT_EQ(missing.code, kUsage);
+  EXPECT_THAT(missing.err, HasSubstr("--remote needs --ca, --cert and --key"));
+  const Ran without = ask({"run", "list"}, {all.begin() + 2, all.end()});
+  EXPECT_EQ(without.code, kUsage);
+  EXPECT_THAT(without.err, HasSubstr("need --remote"));
+  const Ran both = ask({"run", "list", "--socket", server.socket()}, all);
+  EXPECT_EQ(both.code, kUsage);
+  server.stop();
+  const Ran gone = ask({"run", "list"}, all);
+  EXPECT_EQ(gone.code, kUnreachable);
+  EXPECT_THAT(gone.err, HasSubstr("cannot reach the coordinator at " + place));
+}
+
 TEST_F(CoordinatorCommands, JsonIsWhatTheCoordinatorSent) {
   for (const std::vector<std::string>& args :
        {std::vector<std::string>{"run", "list", "--json"}, {"--json", "run", "list"}, {"run", "--json", "list"}}) {

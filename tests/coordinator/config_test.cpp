@@ -138,6 +138,11 @@ TEST_F(CoordinatorConfigFile, TwoListenersNeedTwoPorts) {
       mistakes("[coordinator]\nlisten = \"127.0.0.1:7480\"\n"),
       "c.toml:6: coordinator.listen: listens on port 7480 like admin.http (127.0.0.1:7480), expected another port");
   EXPECT_EQ(mistakes("[coordinator]\nlisten = \"10.0.0.1:7480\"\n"), "") << "another address";
+  EXPECT_EQ(mistakes("[admin]\ntls = \"[::]:7433\"\n"),
+            "c.toml:6: admin.tls: listens on port 7433 like coordinator.listen ([::]:7433), expected another port");
+  EXPECT_EQ(mistakes("[admin]\ntls = \"[::]:7480\"\n"),
+            "c.toml:6: admin.tls: listens on port 7480 like admin.http (127.0.0.1:7480), expected another port");
+  EXPECT_EQ(mistakes("[admin]\ntls = \"[::]\"\n"), "");
   EXPECT_EQ(mistakes("[coordinator]\nlisten = \"[::]:0\"\n[admin]\nhttp = \"[::]:0\"\n"), "")
       << "any free ports differ";
 }

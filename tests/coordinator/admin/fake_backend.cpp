@@ -7,6 +7,7 @@
 #include <future>
 
 #include "common/check.hpp"
+#include "common/clock.hpp"
 
 namespace gleaner {
 
@@ -222,11 +223,47 @@ std::filesystem::path make_temporary_folder() {
   return pattern;
 }
 
-RunningServer::RunningServer(const AdminLimits& limits) : folder_(make_temporary_folder()) {
+OperatorPki::OperatorPki() : folder_(make_temporary_folder()) {
+  for (const std::string ca : {"ca", "other"}) {
+    const auto valid = pki::Validity::days(system_clock().wall_unix_ms() / 1000, 30);
+    GLEANER_CHECK(pki::make_ca(ca, valid, {path(ca + ".pem"), path(ca + ".key")}).has_value());
+  }
+  issue("ca", pki::Role::coordinator, "coordinator");
+}
+
+OperatorPki::~OperatorPki() {
+  std::error_code ignored;
+  std::filesystem::remove_all(folder_, ignored);
+}
+
+void OperatorPki::issue(const std::string& ca, pki::Role role, const std::string& name) const {
+  pki::CertificateRequest request{.role = role, .name = name, .addresses = {}, .validity = {}};
+  request.validity = pki::Validity::days(system_clock().wall_unix_ms() / 1000, 10);
+  if (role == pki::Role::coordinator) request.addresses = {"127.0.0.1", "localhost"};
+  const Status issued = pki::issue_certificate({path(ca + ".pem"), path(ca + ".key")}, request,
+                                               {path(name + ".pem"), path(name + ".key")});
+  GLEANER_CHECK(issued.has_value());
+}
+
+TlsContext OperatorPki::server() const {
+  auto context = TlsContext::make_server({path("ca.pem"), path("coordinator.pem"), path("coordinator.key")});
+  GLEANER_CHECK(context.has_value());
+  return std::move(*context);
+}
+
+RunningServer::RunningServer(const AdminLimits& limits, const std::optional<TlsContext>& tls)
+    : folder_(make_temporary_folder()) {
   server_.emplace(loop_.get_executor(), backend_);
-  const Status started = server_->start({.socket = socket(), .http = {"127.0.0.1", 0}, .limits = limits});
+  AdminConfig config{.socket = socket(), .http = {"127.0.0.1", 0}, .tls = {}, .limits = limits};
+  if (tls) {
+    config.tls = {"127.0.0.1", 0};
+    config.tls_context = [tls] { return tls; };
+    config.is_denied = [this](const PeerIdentity& peer) { return peer.serial == denied_; };
+  }
+  const Status started = server_->start(config);
   GLEANER_CHECK(started.has_value());
   port_ = server_->http_port();
+  tls_port_ = server_->tls_port();
   thread_ = std::thread([this] { loop_.run(); });
 }
 
@@ -237,6 +274,10 @@ void RunningServer::on_loop(const std::function<void()>& job) {
     done.set_value();
   });
   done.get_future().wait();
+}
+
+void RunningServer::deny(const std::string& serial) {
+  on_loop([&] { denied_ = serial; });
 }
 
 void RunningServer::stop() {

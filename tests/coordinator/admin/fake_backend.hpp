@@ -13,6 +13,8 @@
 
 #include "coordinator/admin/backend.hpp"
 #include "coordinator/admin/server.hpp"
+#include "protocol/link/tls_context.hpp"
+#include "protocol/pki/issue.hpp"
 
 namespace gleaner {
 
@@ -61,16 +63,32 @@ class FakeBackend : public AdminBackend {
   bool serving_ = true;
 };
 
-// In a temporary folder of its own, which goes with it.
+// Certificates of "ca" and of "other" for the TLS port: NAME.pem and NAME.key in a folder that goes with it.
+class OperatorPki {
+ public:
+  OperatorPki();
+  ~OperatorPki();
+
+  void issue(const std::string& ca, pki::Role role, const std::string& name) const;
+  std::string path(const std::string& name) const { return folder_ / name; }
+  TlsContext server() const;  // for 127.0.0.1
+
+ private:
+  std::filesystem::path folder_;
+};
+
+// In a temporary folder of its own, which goes with it. With a context also on a TLS port.
 class RunningServer {
  public:
-  explicit RunningServer(const AdminLimits& limits = {});
+  explicit RunningServer(const AdminLimits& limits = {}, const std::optional<TlsContext>& tls = {});
   ~RunningServer();
 
   FakeBackend& backend() { return backend_; }
   std::string socket() const { return folder_ / "gleaner.sock"; }
   std::filesystem::path folder() const { return folder_; }
   std::uint16_t http_port() const { return port_; }
+  std::uint16_t tls_port() const { return tls_port_; }
+  void deny(const std::string& serial);            // on the TLS port
   void on_loop(const std::function<void()>& job);  // waits for it
   void stop();                                     // and waits until nothing of it is left on the loop
 
@@ -80,6 +98,8 @@ class RunningServer {
   FakeBackend backend_;
   std::optional<AdminServer> server_;
   std::uint16_t port_ = 0;
+  std::uint16_t tls_port_ = 0;
+  std::string denied_;  // loop thread
   std::thread thread_;
 };
 
