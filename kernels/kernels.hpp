@@ -38,6 +38,13 @@ struct Selection {
   const Parallel* parallel = nullptr;  // for long vectors; null: on the calling thread alone
 };
 
+// An update in a sum: indices strictly ascending, a value each.
+struct WeightedUpdate {
+  std::span<const std::uint32_t> indices;
+  std::span<const float> values;
+  std::uint32_t weight = 0;
+};
+
 struct KernelTable {
   std::string_view name;  // "reference", "cpu", "cuda"
 
@@ -57,12 +64,21 @@ struct KernelTable {
   void (*take_out)(std::span<float> residual, std::span<const std::uint32_t> indices, std::span<const float> sent);
   void (*put_back)(std::span<float> residual, std::span<const std::uint32_t> indices, std::span<const float> sent);
 
+  // values[j] = x[indices[j]].
+  void (*gather)(std::span<const float> x, std::span<const std::uint32_t> indices, std::span<float> values);
+
   // sum[indices[j]] += llrint(ldexp(double(values[j]) * weight, grid_exponent)). Indices are below sum.size() (checked
   // before), values finite and within the clip, so that no sum overflows (see aggregation/grid.hpp).
   void (*scatter_add)(std::span<std::int64_t> sum, std::span<const std::uint32_t> indices,
                       std::span<const float> values, std::uint32_t weight, int grid_exponent);
   void (*dense_add)(std::span<std::int64_t> sum, std::span<const float> values, std::uint32_t weight,
                     int grid_exponent);
+
+  // scatter_add of every update into the coordinates first ... first + sum.size() - 1, which are all of sum; entries
+  // outside are left alone, so that ranges can be summed apart on several threads. Faster than one by one from a few
+  // updates on, because each part of sum is fetched once.
+  void (*scatter_add_many)(std::span<std::int64_t> sum, std::uint32_t first, std::span<const WeightedUpdate> updates,
+                           int grid_exponent);
 
   // The k largest |x| of integers, indices ascending, ties to the lower index; zeros are never selected (so the result
   // may be shorter than k).
@@ -72,6 +88,8 @@ struct KernelTable {
   std::uint64_t (*apply_patch)(std::span<float> model, std::span<const std::uint32_t> indices, std::span<const float> u,
                                std::uint64_t hash);
   std::uint64_t (*model_hash)(std::span<const float> model);
+  // The share of the coordinates first, first + 1, ... in the model's hash: the shares add up to it.
+  std::uint64_t (*range_hash)(std::span<const float> range, std::uint32_t first);
 };
 
 enum class Backend { automatic, reference, cpu, cuda };

@@ -17,12 +17,16 @@ void select_integers(std::span<const std::int64_t> x, std::uint32_t k, std::vect
 
 void take_out(std::span<float> residual, std::span<const std::uint32_t> indices, std::span<const float> sent);
 void put_back(std::span<float> residual, std::span<const std::uint32_t> indices, std::span<const float> sent);
+void gather(std::span<const float> x, std::span<const std::uint32_t> indices, std::span<float> values);
 void scatter_add(std::span<std::int64_t> sum, std::span<const std::uint32_t> indices, std::span<const float> values,
                  std::uint32_t weight, int grid_exponent);
+void scatter_add_many(std::span<std::int64_t> sum, std::uint32_t first, std::span<const WeightedUpdate> updates,
+                      int grid_exponent);
 void dense_add(std::span<std::int64_t> sum, std::span<const float> values, std::uint32_t weight, int grid_exponent);
 
 std::uint64_t apply_patch(std::span<float> model, std::span<const std::uint32_t> indices, std::span<const float> u,
                           std::uint64_t hash);
 std::uint64_t model_hash(std::span<const float> model);
+std::uint64_t range_hash(std::span<const float> range, std::uint32_t first);
 
 }  // namespace gleaner::cpu

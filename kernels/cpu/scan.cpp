@@ -1,5 +1,5 @@
-// The vector code of a selection, compiled once for every target and chosen at run time. A mask of 64 entries is one
-// word: words are written without a branch an entry and read bit by bit, which is cheap because few are set.
+// The vector code of a selection, compiled once for every target and chosen at run time. The comparisons of 64
+// entries make one word, which is read bit by bit: few are set.
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/scan.cpp"
@@ -21,6 +21,7 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr std::size_t kWord = 64;
+constexpr std::size_t kDense = 10;  // set bits in a word from which on compressing whole vectors is faster
 using DF = hn::ScalableTag<float>;
 using DI = hn::RebindToSigned<DF>;
 using DD = hn::ScalableTag<double>;
@@ -44,19 +45,48 @@ HWY_INLINE std::uint64_t mask_bits(D d, hn::Mask<D> mask) {
   return bits;
 }
 
-// Writes the indices of the set bits behind count, and perhaps two more that do not count.
-HWY_INLINE std::size_t append_indices(std::uint64_t word, std::uint32_t first, std::uint32_t* indices,
-                                      std::size_t count) {
+// Appends the entries of x, whose first is entry `first` of the vector, at the set bits. Two are written always, and
+// count when they are there: few words have more, so that the branch is foreseen.
+HWY_INLINE void append(std::uint64_t word, const float* x, std::uint32_t first, Candidates<float>& found) {
   const auto set = static_cast<std::size_t>(std::popcount(word));
-  std::uint32_t* to = indices + count;
-  to[0] = first + static_cast<std::uint32_t>(std::countr_zero(word));
-  word &= word - 1;
-  to[1] = first + static_cast<std::uint32_t>(std::countr_zero(word));
-  word &= word - 1;
-  if (set > 2) [[unlikely]] {
-    for (to += 2; word != 0; word &= word - 1) *to++ = first + static_cast<std::uint32_t>(std::countr_zero(word));
+  std::uint32_t* indices = found.indices + found.count;
+  float* stored = found.stored + found.count;
+  found.count += set;
+  if (set > kDense) [[unlikely]] {
+    const hn::RebindToUnsigned<DF> d;
+    for (std::size_t j = 0; j < kWord; j += kFloats) {
+      const std::uint64_t part = (word >> j) & ((std::uint64_t{1} << kFloats) - 1);
+      std::uint8_t bits[8];
+      std::memcpy(bits, &part, sizeof part);
+      hn::CompressBitsStore(hn::Iota(d, first + static_cast<std::uint32_t>(j)), bits, d, indices);
+      const std::size_t n = hn::CompressBitsStore(hn::LoadU(DF(), x + j), bits, DF(), stored);
+      indices += n;
+      stored += n;
+    }
+    return;
   }
-  return count + set;
+  for (std::size_t j = 0; j < 2; ++j, word &= word - 1) {
+    const int at = std::countr_zero(word) & 63;
+    indices[j] = first + static_cast<std::uint32_t>(at);
+    stored[j] = x[at];
+  }
+  for (std::size_t j = 2; word != 0; ++j, word &= word - 1) {
+    const int at = std::countr_zero(word);
+    indices[j] = first + static_cast<std::uint32_t>(at);
+    stored[j] = x[at];
+  }
+}
+
+// The same for integers, which are stored as magnitudes.
+HWY_INLINE void append(std::uint64_t word, const std::int64_t* x, std::uint32_t first,
+                       Candidates<std::uint64_t>& found) {
+  const auto set = static_cast<std::size_t>(std::popcount(word));
+  for (std::size_t j = found.count; word != 0; ++j, word &= word - 1) {
+    const int at = std::countr_zero(word);
+    found.indices[j] = first + static_cast<std::uint32_t>(at);
+    found.stored[j] = magnitude_bits(x[at]);
+  }
+  found.count += set;
 }
 
 // What a block leaves in registers.
@@ -97,18 +127,19 @@ HWY_INLINE std::uint64_t compare(VF x, VI above, Sums& sums) {
 template <Form form, bool with_norm>
 HWY_INLINE std::uint64_t scan_word(const FloatScan& scan, std::size_t first, VI above, Sums& sums) {
   std::uint64_t word = 0;
-  for (std::size_t j = 0; j < kWord; j += kFloats) {
-    word |= compare(form_entries<form>(scan, first + j), above, sums) << j;
-  }
-  if constexpr (with_norm) {
-    for (std::size_t j = 0; j < kWord; j += kNormLanes) add_squares(scan.x + first + j, sums);
+  for (std::size_t j = 0; j < kWord; j += kNormLanes) {
+    for (std::size_t v = j; v < j + kNormLanes; v += kFloats) {
+      word |= compare(form_entries<form>(scan, first + v), above, sums) << v;
+    }
+    if constexpr (with_norm) add_squares(scan.x + first + j, sums);
   }
   return word;
 }
 
 // The last entries of a vector, fewer than a word. Padding with zeros changes no lane of the norm.
 template <Form form, bool with_norm>
-HWY_INLINE std::uint64_t scan_tail(const FloatScan& scan, std::size_t first, std::size_t n, VI above, Sums& sums) {
+HWY_INLINE void scan_tail(const FloatScan& scan, std::size_t first, std::size_t n, VI above, Sums& sums,
+                          Candidates<float>& found) {
   alignas(64) float tail[kWord] = {};
   for (std::size_t j = 0; j < n; ++j) {
     const std::size_t i = first + j;
@@ -118,7 +149,8 @@ HWY_INLINE std::uint64_t scan_tail(const FloatScan& scan, std::size_t first, std
   }
   FloatScan padded;
   padded.x = tail;
-  return scan_word<Form::as_is, with_norm>(padded, 0, above, sums) & ((std::uint64_t{1} << n) - 1);
+  const std::uint64_t word = scan_word<Form::as_is, with_norm>(padded, 0, above, sums);
+  append(word & ((std::uint64_t{1} << n) - 1), tail, static_cast<std::uint32_t>(first), found);
 }
 
 HWY_INLINE std::uint32_t largest_lane(VI most) {
@@ -133,24 +165,17 @@ HWY_INLINE void scan_block(FloatScan& scan, std::size_t first, std::size_t n) {
   for (VD& lane : sums.lanes) lane = hn::Zero(DD());
   sums.most = hn::Zero(DI());
   const VI above = hn::Set(DI(), scan.above);
-  std::uint64_t words[kScanBlock / kWord];
-  const std::size_t whole = n / kWord;
-  for (std::size_t w = 0; w < whole; ++w) {
-    words[w] = scan_word<form, with_norm>(scan, first + w * kWord, above, sums);
+  // Copies, because what is stored into the vector might be the members for all that the compiler knows.
+  const FloatScan input = scan;
+  Candidates<float> found = scan.found;
+  const std::size_t end = first + n;
+  std::size_t i = first;
+  for (; i + kWord <= end; i += kWord) {
+    const std::uint64_t word = scan_word<form, with_norm>(input, i, above, sums);
+    append(word, input.x + i, static_cast<std::uint32_t>(i), found);
   }
-  std::size_t count_of_words = whole;
-  if (n % kWord != 0) {
-    words[count_of_words++] = scan_tail<form, with_norm>(scan, first + whole * kWord, n % kWord, above, sums);
-  }
-
-  std::size_t count = scan.found.count;
-  for (std::size_t w = 0; w < count_of_words; ++w) {
-    count = append_indices(words[w], static_cast<std::uint32_t>(first + w * kWord), scan.found.indices, count);
-  }
-  for (std::size_t j = scan.found.count; j < count; ++j) {
-    scan.found.stored[j] = std::bit_cast<std::uint32_t>(scan.x[scan.found.indices[j]]);
-  }
-  scan.found.count = count;
+  if (i < end) scan_tail<form, with_norm>(input, i, end - i, above, sums, found);
+  scan.found.count = found.count;
 
   if constexpr (with_norm) {
     alignas(64) double lanes[kNormLanes];
@@ -160,9 +185,8 @@ HWY_INLINE void scan_block(FloatScan& scan, std::size_t first, std::size_t n) {
   const std::uint32_t most = largest_lane(sums.most);
   scan.most = std::max(scan.most, most);
   if (most >= kInfinityBits && scan.non_finite == std::numeric_limits<std::uint64_t>::max()) {
-    std::size_t i = first;
-    while (magnitude_bits(scan.x[i]) < kInfinityBits) ++i;
-    scan.non_finite = i;
+    scan.non_finite = first;
+    while (magnitude_bits(scan.x[scan.non_finite]) < kInfinityBits) ++scan.non_finite;
   }
 }
 
@@ -204,17 +228,14 @@ void scan_integers(IntegerScan& scan) {
   Candidates<std::uint64_t>& found = scan.found;
   while (scan.next < scan.end && found.count + kWord <= found.capacity) {
     const std::size_t n = std::min(kWord, scan.end - scan.next);
-    std::uint64_t word = 0;
+    const auto first = static_cast<std::uint32_t>(scan.next);
     if (n == kWord) {
-      word = scan_word(scan.x + scan.next, above, most);
+      append(scan_word(scan.x + scan.next, above, most), scan.x + scan.next, first, found);
     } else {
       std::int64_t tail[kWord] = {};
       std::copy_n(scan.x + scan.next, n, tail);
-      word = scan_word(tail, above, most) & ((std::uint64_t{1} << n) - 1);
+      append(scan_word(tail, above, most) & ((std::uint64_t{1} << n) - 1), tail, first, found);
     }
-    const std::size_t before = found.count;
-    found.count = append_indices(word, static_cast<std::uint32_t>(scan.next), found.indices, before);
-    for (std::size_t j = before; j < found.count; ++j) found.stored[j] = magnitude_bits(scan.x[found.indices[j]]);
     scan.next += n;
   }
   // Not the largest but one that no magnitude is larger than: all ones below the highest bit that is set in any.
@@ -225,7 +246,7 @@ void scan_integers(IntegerScan& scan) {
   scan.most = any == 0 ? 0 : ~std::uint64_t{0} >> std::countl_zero(any);
 }
 
-void keep_floats(Candidates<std::uint32_t>& candidates, std::uint32_t threshold, std::uint32_t tie_limit) {
+void keep_floats(Candidates<float>& candidates, std::uint32_t threshold, std::uint32_t tie_limit) {
   const hn::RebindToUnsigned<DF> du;
   const DI di;
   const VI least = hn::Set(di, static_cast<std::int32_t>(threshold));
@@ -236,15 +257,15 @@ void keep_floats(Candidates<std::uint32_t>& candidates, std::uint32_t threshold,
   // A vector is written where it was read or before: what is not read yet is not overwritten.
   for (; j + kFloats <= n; j += kFloats) {
     const auto index = hn::LoadU(du, candidates.indices + j);
-    const auto bits = hn::LoadU(du, candidates.stored + j);
-    const VI magnitude = hn::And(hn::BitCast(di, bits), hn::Set(di, 0x7fffffff));
+    const VF value = hn::LoadU(DF(), candidates.stored + j);
+    const VI magnitude = hn::And(hn::BitCast(di, value), hn::Set(di, 0x7fffffff));
     const auto tie_kept = hn::AndNot(hn::RebindMask(di, hn::Gt(index, limit)), hn::Eq(magnitude, least));
     const auto keep = hn::RebindMask(du, hn::Or(hn::Gt(magnitude, least), tie_kept));
     hn::CompressStore(index, keep, du, candidates.indices + kept);
-    kept += hn::CompressStore(bits, keep, du, candidates.stored + kept);
+    kept += hn::CompressStore(value, hn::RebindMask(DF(), keep), DF(), candidates.stored + kept);
   }
   for (; j < n; ++j) {
-    const std::uint32_t magnitude = candidates.stored[j] & 0x7fffffffU;
+    const std::uint32_t magnitude = magnitude_bits(candidates.stored[j]);
     candidates.indices[kept] = candidates.indices[j];
     candidates.stored[kept] = candidates.stored[j];
     kept += static_cast<std::size_t>(magnitude > threshold ||
@@ -267,7 +288,7 @@ HWY_EXPORT(keep_floats);
 void scan(FloatScan& scan) { HWY_DYNAMIC_DISPATCH(scan_floats)(scan); }
 void scan(IntegerScan& scan) { HWY_DYNAMIC_DISPATCH(scan_integers)(scan); }
 
-void keep_reaching(Candidates<std::uint32_t>& candidates, std::uint32_t threshold, std::uint32_t tie_limit) {
+void keep_reaching(Candidates<float>& candidates, std::uint32_t threshold, std::uint32_t tie_limit) {
   HWY_DYNAMIC_DISPATCH(keep_floats)(candidates, threshold, tie_limit);
 }
 

@@ -14,10 +14,10 @@ namespace gleaner::cpu {
 enum class Form { as_is, accumulate, subtract };
 
 // Candidates, ascending by index; the driver owns the memory and sees to it that there is room.
-template <class Stored>
+template <class T>
 struct Candidates {
   std::uint32_t* indices = nullptr;
-  Stored* stored = nullptr;  // the bits of a float, the magnitude of an integer
+  T* stored = nullptr;  // a float itself, of an integer its magnitude
   std::size_t count = 0;
   std::size_t capacity = 0;  // both arrays have kCandidateSlack entries more
 };
@@ -35,7 +35,7 @@ struct FloatScan {
   std::size_t next = 0;  // the first entry not scanned yet, a multiple of kScanBlock, or end
   std::size_t end = 0;
   std::int32_t above = 0;  // magnitudes above this one become candidates; -1: all
-  Candidates<std::uint32_t> found;
+  Candidates<float> found;
   double* block_norms = nullptr;  // squared norms by block of the whole vector; null: not wanted
   std::uint32_t most = 0;         // the largest magnitude so far
   std::uint64_t non_finite = std::numeric_limits<std::uint64_t>::max();  // the first so far
@@ -53,7 +53,7 @@ struct IntegerScan {
 void scan(IntegerScan& scan);
 
 // Keeps, in place and in order, what is larger than the threshold, and what equals it up to the index tie_limit.
-void keep_reaching(Candidates<std::uint32_t>& candidates, std::uint32_t threshold, std::uint32_t tie_limit);
+void keep_reaching(Candidates<float>& candidates, std::uint32_t threshold, std::uint32_t tie_limit);
 void keep_reaching(Candidates<std::uint64_t>& candidates, std::uint64_t threshold, std::uint32_t tie_limit);
 
 }  // namespace gleaner::cpu

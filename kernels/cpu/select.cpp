@@ -2,8 +2,8 @@
 // what lies above it, and the cut is made among those. When too many come, the k best so far are kept and the bound
 // rises; when a bound was too high, which shows in the cut, the vector is scanned again.
 
-#include <cstring>
 #include <memory>
+#include <utility>
 
 #include "common/check.hpp"
 #include "kernels/cpu/cpu.hpp"
@@ -17,8 +17,8 @@ constexpr std::size_t kIndexMax = std::numeric_limits<std::uint32_t>::max();
 constexpr std::size_t kPartMin = std::size_t{1} << 16;  // entries for which another thread is worth while
 
 // Where there are at least k candidates, keeps the k best of them, as the definition orders them. Returns the least.
-template <class Bits>
-Bits keep_best(Candidates<Bits>& candidates, const Cut<Bits>& cut) {
+template <class Bits, class T>
+Bits keep_best(Candidates<T>& candidates, const Cut<Bits>& cut) {
   std::uint32_t tie_limit = std::numeric_limits<std::uint32_t>::max();
   if (cut.ties < cut.all_ties) {
     std::size_t left = cut.ties;
@@ -32,24 +32,26 @@ Bits keep_best(Candidates<Bits>& candidates, const Cut<Bits>& cut) {
   return cut.threshold;
 }
 
-// Memory for the candidates of one part, reused from segment to segment. It is not touched before it is needed.
-template <class Bits>
+// How many candidates are kept before the best are looked for: more than a sample lets through as a rule.
+std::size_t capacity_for(std::size_t k, std::size_t entries) { return std::min(entries, k + k / 2) + 2 * kScanBlock; }
+
+// Memory for candidates, which is not touched before it is needed.
+template <class T>
 class Room {
  public:
-  Candidates<Bits> candidates(std::size_t k, std::size_t entries) {
-    const std::size_t capacity = std::min(entries, 2 * k) + 2 * kScanBlock;
-    if (capacity > capacity_) {
-      indices_ = std::make_unique_for_overwrite<std::uint32_t[]>(capacity + kCandidateSlack);
-      stored_ = std::make_unique_for_overwrite<Bits[]>(capacity + kCandidateSlack);
-      capacity_ = capacity;
-    }
+  Room(std::size_t k, std::size_t entries)
+      : capacity_(capacity_for(k, entries)),
+        indices_(std::make_unique_for_overwrite<std::uint32_t[]>(capacity_ + kCandidateSlack)),
+        stored_(std::make_unique_for_overwrite<T[]>(capacity_ + kCandidateSlack)) {}
+
+  Candidates<T> candidates() {
     return {.indices = indices_.get(), .stored = stored_.get(), .count = 0, .capacity = capacity_};
   }
 
  private:
-  std::size_t capacity_ = 0;
+  std::size_t capacity_;
   std::unique_ptr<std::uint32_t[]> indices_;
-  std::unique_ptr<Bits[]> stored_;
+  std::unique_ptr<T[]> stored_;
 };
 
 // Zeros are selected among floats when nothing else is left, and never among integers.
@@ -81,7 +83,7 @@ void scan_part(Scan& part, std::size_t k, Bits bound, Bits& assumed, bool may_gu
   while (true) {
     scan(part);
     if (part.next == part.end) return;
-    const Cut<Bits> cut = cut_of<Bits>(std::span(&part.found, 1), k, bound, part.most);
+    const Cut<Bits> cut = cut_of<Bits>(std::span(&std::as_const(part.found), 1), k, bound, part.most);
     // Later entries must be larger than the k-th so far: ties go to the lower index.
     Bits raised = std::max(bound_of(part), static_cast<Bits>(keep_best(part.found, cut) + 1));
     if (may_guess) {
@@ -113,7 +115,7 @@ Found<Bits> attempt(std::vector<Scan>& parts, std::size_t k, Bits bound, bool ma
   std::vector<Bits> assumed(parts.size());
   for_each_part(parts.size(), parallel,
                 [&](std::size_t i) { scan_part<Bits>(parts[i], k, bound, assumed[i], may_guess); });
-  std::vector<Candidates<Bits>> lists;
+  std::vector<decltype(Scan::found)> lists;
   std::size_t count = 0;
   Bits most = 0;
   for (const Scan& part : parts) {
@@ -123,7 +125,7 @@ Found<Bits> attempt(std::vector<Scan>& parts, std::size_t k, Bits bound, bool ma
   }
   const Bits guessed = *std::max_element(assumed.begin(), assumed.end());
   if (count < k) return {.cut = {}, .complete = guessed == kLeast<Bits>};
-  const Cut<Bits> cut = cut_of<Bits>(lists, k, bound, most);
+  const Cut<Bits> cut = cut_of<Bits>(std::span(std::as_const(lists)), k, bound, most);
   return {.cut = cut, .complete = cut.threshold >= guessed};
 }
 
@@ -153,7 +155,7 @@ Bits select_best(std::vector<Scan>& parts, std::size_t dimension, std::size_t k,
     if (parts.size() > 1) {
       const std::span stored(part.found.stored, part.found.count);
       here.all_ties = static_cast<std::size_t>(
-          std::ranges::count_if(stored, [&](Bits bits) { return magnitude_of(bits) == left.threshold; }));
+          std::ranges::count_if(stored, [&](auto entry) { return magnitude_of(entry) == left.threshold; }));
       here.ties = std::min(here.all_ties, left.ties);
     }
     if (here.ties > 0) {
@@ -196,10 +198,34 @@ std::vector<FloatScan> cut_in_parts(const FloatScan& whole, const Parallel* para
   return parts;
 }
 
+// The selection itself is the memory for the candidates of the first part, and is all there is without threads.
+std::vector<Room<float>> make_room(std::vector<FloatScan>& parts, std::size_t k, Selection& out) {
+  const std::size_t capacity = capacity_for(k, parts[0].end - parts[0].next);
+  out.indices.resize(capacity + kCandidateSlack);
+  out.values.resize(capacity + kCandidateSlack);
+  parts[0].found = {.indices = out.indices.data(), .stored = out.values.data(), .count = 0, .capacity = capacity};
+  std::vector<Room<float>> rooms;
+  for (std::size_t p = 1; p < parts.size(); ++p) {
+    rooms.emplace_back(k, parts[p].end - parts[p].next);
+    parts[p].found = rooms.back().candidates();
+  }
+  return rooms;
+}
+
+void gather(const std::vector<FloatScan>& parts, std::size_t k, Selection& out) {
+  out.indices.resize(k);
+  out.values.resize(k);
+  std::size_t at = parts[0].found.count;
+  for (std::size_t p = 1; p < parts.size(); ++p) {
+    const Candidates<float>& found = parts[p].found;
+    std::copy_n(found.indices, found.count, out.indices.begin() + static_cast<std::ptrdiff_t>(at));
+    std::copy_n(found.stored, found.count, out.values.begin() + static_cast<std::ptrdiff_t>(at));
+    at += found.count;
+  }
+}
+
 void select_formed(const FloatScan& whole, std::span<const float> x, std::uint32_t k, Selection& out) {
   GLEANER_CHECK(x.size() <= kIndexMax);
-  out.indices.clear();
-  out.values.clear();
   out.threshold = 0.0F;
   out.squared_norm = 0.0;
   out.non_finite_index = Selection::kAllFinite;
@@ -207,20 +233,16 @@ void select_formed(const FloatScan& whole, std::span<const float> x, std::uint32
   const bool some = k > 0 && k < x.size();
   std::vector<double> block_norms((x.size() + kNormBlock - 1) / kNormBlock);
   std::vector<FloatScan> parts = cut_in_parts(whole, out.parallel);
-  std::vector<Room<std::uint32_t>> rooms(parts.size());
-  std::vector<std::size_t> begins;
-  for (std::size_t p = 0; p < parts.size(); ++p) {
-    parts[p].block_norms = block_norms.data();
-    parts[p].found = rooms[p].candidates(some ? k : 0, parts[p].end - parts[p].next);
-    begins.push_back(parts[p].next);
-  }
+  for (FloatScan& part : parts) part.block_norms = block_norms.data();
+  const std::vector<Room<float>> rooms = make_room(parts, some ? k : 0, out);
   std::uint32_t threshold = 0;
   if (some) {
+    const std::vector<FloatScan> fresh = parts;
     const auto again = [&](FloatScan& part) {
       part.form = Form::as_is;
       part.block_norms = nullptr;
       part.found.count = 0;
-      part.next = begins[static_cast<std::size_t>(&part - parts.data())];
+      part.next = fresh[static_cast<std::size_t>(&part - parts.data())].next;
     };
     threshold = select_best<std::uint32_t>(parts, x.size(), k, bound_from(out.threshold_hint), out.parallel, again);
   } else {
@@ -230,19 +252,15 @@ void select_formed(const FloatScan& whole, std::span<const float> x, std::uint32
     });
   }
   for (const FloatScan& part : parts) out.non_finite_index = std::min(out.non_finite_index, part.non_finite);
-  if (out.non_finite_index != Selection::kAllFinite) return;
+  if (out.non_finite_index != Selection::kAllFinite) {
+    out.indices.clear();
+    out.values.clear();
+    return;
+  }
   for (const double norm : block_norms) out.squared_norm += norm;
   if (k >= x.size()) return select_all(x, out);
-  if (k == 0) return;
   out.threshold = std::bit_cast<float>(threshold);
-  out.indices.resize(k);
-  out.values.resize(k);
-  std::size_t at = 0;
-  for (const FloatScan& part : parts) {
-    std::memcpy(out.indices.data() + at, part.found.indices, part.found.count * sizeof(std::uint32_t));
-    std::memcpy(out.values.data() + at, part.found.stored, part.found.count * sizeof(float));
-    at += part.found.count;
-  }
+  gather(parts, k, out);
 }
 
 }  // namespace
@@ -283,9 +301,9 @@ void select_integers(std::span<const std::int64_t> x, std::uint32_t k, std::vect
     }
     return;
   }
-  Room<std::uint64_t> room;
+  Room<std::uint64_t> room(k, x.size());
   std::vector<IntegerScan> parts(1);
-  parts[0] = {.x = x.data(), .end = x.size(), .found = room.candidates(k, x.size())};
+  parts[0] = {.x = x.data(), .end = x.size(), .found = room.candidates()};
   const auto again = [](IntegerScan& part) {
     part.found.count = 0;
     part.next = 0;

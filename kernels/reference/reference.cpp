@@ -82,6 +82,11 @@ void put_back(std::span<float> residual, std::span<const std::uint32_t> indices,
   for (std::size_t j = 0; j < indices.size(); ++j) residual[indices[j]] = residual[indices[j]] + sent[j];
 }
 
+void gather(std::span<const float> x, std::span<const std::uint32_t> indices, std::span<float> values) {
+  GLEANER_CHECK(indices.size() == values.size());
+  for (std::size_t j = 0; j < indices.size(); ++j) values[j] = x[indices[j]];
+}
+
 std::int64_t on_grid(float value, std::uint32_t weight, int grid_exponent) {
   return std::llrint(std::ldexp(static_cast<double>(value) * weight, grid_exponent));
 }
@@ -90,6 +95,18 @@ void scatter_add(std::span<std::int64_t> sum, std::span<const std::uint32_t> ind
                  std::uint32_t weight, int grid_exponent) {
   GLEANER_CHECK(indices.size() == values.size() && std::abs(grid_exponent) <= kGridExponentMax);
   for (std::size_t j = 0; j < indices.size(); ++j) sum[indices[j]] += on_grid(values[j], weight, grid_exponent);
+}
+
+void scatter_add_many(std::span<std::int64_t> sum, std::uint32_t first, std::span<const WeightedUpdate> updates,
+                      int grid_exponent) {
+  GLEANER_CHECK(std::abs(grid_exponent) <= kGridExponentMax);
+  for (const WeightedUpdate& update : updates) {
+    GLEANER_CHECK(update.indices.size() == update.values.size());
+    for (std::size_t j = 0; j < update.indices.size(); ++j) {
+      if (update.indices[j] < first || update.indices[j] - first >= sum.size()) continue;
+      sum[update.indices[j] - first] += on_grid(update.values[j], update.weight, grid_exponent);
+    }
+  }
 }
 
 void dense_add(std::span<std::int64_t> sum, std::span<const float> values, std::uint32_t weight, int grid_exponent) {
@@ -115,11 +132,15 @@ std::uint64_t apply_patch(std::span<float> model, std::span<const std::uint32_t>
   return hash;
 }
 
-std::uint64_t model_hash(std::span<const float> model) {
+std::uint64_t range_hash(std::span<const float> range, std::uint32_t first) {
   std::uint64_t hash = 0;
-  for (std::size_t i = 0; i < model.size(); ++i) hash += coordinate_hash(static_cast<std::uint32_t>(i), model[i]);
+  for (std::size_t i = 0; i < range.size(); ++i) {
+    hash += coordinate_hash(first + static_cast<std::uint32_t>(i), range[i]);
+  }
   return hash;
 }
+
+std::uint64_t model_hash(std::span<const float> model) { return range_hash(model, 0); }
 
 }  // namespace
 
@@ -131,11 +152,14 @@ const KernelTable& reference_kernels() {
       .subtract_and_select = subtract_and_select,
       .take_out = take_out,
       .put_back = put_back,
+      .gather = gather,
       .scatter_add = scatter_add,
       .dense_add = dense_add,
+      .scatter_add_many = scatter_add_many,
       .select_integers = select_integers,
       .apply_patch = apply_patch,
       .model_hash = model_hash,
+      .range_hash = range_hash,
   };
   return table;
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
@@ -75,6 +76,72 @@ TEST_P(GridKernels, ScatterAddsInAnyOrderGiveTheSameSum) {
     }
     RC_ASSERT(forward == backward);
   }));
+}
+
+TEST_P(GridKernels, DenseSumsRoundLikeLlrintAtEveryScale) {
+  Random random(5, Purpose::test);
+  std::vector<float> values;
+  for (int exponent = -30; exponent < 62; ++exponent) {
+    for (int i = 0; i < 60; ++i) {
+      const auto mantissa = 1.0F + static_cast<float>(random.below(1U << 23)) * 0x1p-23F;
+      values.push_back(std::ldexp(i % 2 == 0 ? mantissa : -mantissa, exponent));
+      values.push_back(static_cast<float>(random.below(1U << 24)) - 0x1p23F + 0.5F);
+    }
+  }
+  for (const std::uint32_t weight : {1U, 3U}) {
+    for (const int exponent : {0, -1, -2, -24}) {
+      std::vector<std::int64_t> sum(values.size(), 1);
+      GetParam()->dense_add(sum, values, weight, exponent);
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        const double product = std::ldexp(static_cast<double>(values[i]) * weight, exponent);
+        if (std::abs(product) > 0x1p62) continue;
+        ASSERT_EQ(sum[i], 1 + std::llrint(product)) << values[i] << " times " << weight << " 2^" << exponent;
+      }
+    }
+  }
+}
+
+TEST_P(GridKernels, ManyUpdatesAtOnceAreThoseOneByOne) {
+  constexpr std::uint32_t kDimension = 200'001;  // several blocks and a part of one
+  Random random(6, Purpose::test);
+  std::vector<std::vector<std::uint32_t>> indices;
+  std::vector<std::vector<float>> values;
+  for (const std::uint32_t spacing : {1U, 3U, 1'000U, 300'000U, 70'000U, 20U}) {
+    auto& of_update = indices.emplace_back();
+    for (std::uint32_t i = random.below(spacing); i < kDimension; i += 1 + random.below(spacing))
+      of_update.push_back(i);
+    values.push_back(testing::normal_vector(of_update.size(), spacing));
+  }
+  indices.emplace_back();
+  values.emplace_back();
+  std::vector<WeightedUpdate> updates;
+  std::vector<std::int64_t> expected(kDimension, 9);
+  const KernelTable& reference = **kernels_for(Backend::reference);
+  for (std::size_t u = 0; u < indices.size(); ++u) {
+    updates.push_back({indices[u], values[u], static_cast<std::uint32_t>(3 * u + 1)});
+    reference.scatter_add(expected, indices[u], values[u], updates[u].weight, 30);
+  }
+  std::vector<std::int64_t> whole(kDimension, 9);
+  GetParam()->scatter_add_many(whole, 0, updates, 30);
+  EXPECT_EQ(whole, expected);
+  for (const std::uint32_t cut : {0U, 1U, 65'536U, 65'537U, 150'000U, kDimension}) {
+    std::vector<std::int64_t> ranges(kDimension, 9);
+    GetParam()->scatter_add_many(std::span(ranges).first(cut), 0, updates, 30);
+    GetParam()->scatter_add_many(std::span(ranges).subspan(cut), cut, updates, 30);
+    EXPECT_EQ(ranges, expected) << cut;
+    std::vector<std::int64_t> by_reference(kDimension - cut, 9);
+    reference.scatter_add_many(by_reference, cut, updates, 30);
+    EXPECT_TRUE(std::ranges::equal(by_reference, std::span(expected).subspan(cut)));
+  }
+}
+
+TEST_P(GridKernels, GatherReadsWhereItIsTold) {
+  const auto x = testing::normal_vector(1'000, 8);
+  std::vector<std::uint32_t> indices;
+  for (std::uint32_t i = 3; i < 1'000; i += 7) indices.push_back(i);
+  std::vector<float> values(indices.size());
+  GetParam()->gather(x, indices, values);
+  for (std::size_t j = 0; j < indices.size(); ++j) ASSERT_EQ(values[j], x[indices[j]]);
 }
 
 TEST_P(GridKernels, TakeOutAndPutBackAreInverseWhereExact) {

@@ -20,6 +20,19 @@ TEST_P(PatchKernels, HashIsTheSumOverCoordinates) {
   }
 }
 
+TEST_P(PatchKernels, SharesOfRangesAddUpToTheHash) {
+  const auto model = testing::normal_vector(5'003, 2);
+  for (const std::uint32_t cut : {0U, 1U, 7U, 64U, 2'501U, 5'003U}) {
+    const auto head = std::span(model).first(cut);
+    const auto tail = std::span(model).subspan(cut);
+    EXPECT_EQ(GetParam()->range_hash(head, 0) + GetParam()->range_hash(tail, cut), GetParam()->model_hash(model));
+  }
+  // The last index that there is: no lane may run over into the next.
+  std::uint64_t expected = 0;
+  for (std::uint32_t i = 0; i < 33; ++i) expected += coordinate_hash(0xffffffffU - 32 + i, model[i]);
+  EXPECT_EQ(GetParam()->range_hash(std::span(model).first(33), 0xffffffffU - 32), expected);
+}
+
 TEST_P(PatchKernels, PatchSubtractsAndKeepsTheHash) {
   auto model = testing::normal_vector(5'000, 3);
   const auto before = model;
