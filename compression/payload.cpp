@@ -62,7 +62,7 @@ class GroupReader {
     if (!in_.ok() || in_.remaining() < count) return refuse(RefusalCode::malformed, "the group is cut off");
     const auto index_format = static_cast<IndexFormat>(formats & 0xfU);
     const auto value_format = static_cast<ValueFormat>(formats >> 4);
-    if (index_format > IndexFormat::golomb_rice || value_format > ValueFormat::int8) {
+    if (index_format > IndexFormat::blocks || value_format > ValueFormat::int8) {
       return refuse(RefusalCode::malformed, fmt::format("unknown formats {:#04x}", formats));
     }
     out_.indices.resize(before + count);
@@ -116,11 +116,14 @@ std::string_view to_string(IndexFormat format) {
     case IndexFormat::dense: return "dense";
     case IndexFormat::bitmap: return "bitmap";
     case IndexFormat::golomb_rice: return "golomb-rice";
+    case IndexFormat::elias_fano: return "elias-fano";
+    case IndexFormat::blocks: return "blocks";
   }
   return "unknown";
 }
 
-EncodedPayload encode_payload(const SparseVector& vector, const Grouping& grouping, ValueFormat format, float clip) {
+EncodedPayload encode_payload(const SparseVector& vector, const Grouping& grouping, ValueFormat format, float clip,
+                              IndexPreference preference) {
   check_vector(vector, grouping);
   GLEANER_CHECK(is_power_of_two(clip));
   EncodedPayload payload;
@@ -139,7 +142,7 @@ EncodedPayload encode_payload(const SparseVector& vector, const Grouping& groupi
     ByteWriter writer(payload.bytes);
     writer.put_varint(local.size());
     if (!local.empty()) {
-      const codec::IndexPlan plan = codec::cheapest_indices(local, size);
+      const codec::IndexPlan plan = codec::cheapest_indices(local, size, preference);
       writer.put(static_cast<std::uint8_t>(static_cast<unsigned>(plan.format) | static_cast<unsigned>(format) << 4));
       codec::put_indices(plan, local, size, payload.bytes);
       const std::size_t values_at = payload.bytes.size();

@@ -14,7 +14,8 @@ namespace {
 
 using codec::IndexPlan;
 
-constexpr IndexFormat kAll[] = {IndexFormat::list, IndexFormat::dense, IndexFormat::bitmap, IndexFormat::golomb_rice};
+constexpr IndexFormat kAll[] = {IndexFormat::list,        IndexFormat::dense,      IndexFormat::bitmap,
+                                IndexFormat::golomb_rice, IndexFormat::elias_fano, IndexFormat::blocks};
 
 Bytes encode(const IndexPlan& plan, const std::vector<std::uint32_t>& indices, std::uint32_t size) {
   Bytes bytes;
@@ -26,7 +27,7 @@ void expect_round_trip(const std::vector<std::uint32_t>& indices, std::uint32_t 
   const IndexPlan cheapest = codec::cheapest_indices(indices, size);
   for (const IndexFormat format : kAll) {
     const auto plan = codec::plan_indices(format, indices, size);
-    ASSERT_EQ(plan.has_value(), format != IndexFormat::dense || indices.size() == size);
+    ASSERT_EQ(plan.has_value(), format != IndexFormat::dense || indices.size() == size) << to_string(format);
     if (!plan) continue;
     const Bytes bytes = encode(*plan, indices, size);
     ASSERT_EQ(bytes.size(), plan->bytes) << to_string(format);
@@ -57,7 +58,8 @@ TEST(IndexCodec, ExtremeGapsRoundTrip) {
                                                     {0, 1, 2, 3, size - 3, size - 1},
                                                     {1U << 31},
                                                     {5, 1U << 31}}) {
-    for (const IndexFormat format : {IndexFormat::list, IndexFormat::golomb_rice}) {
+    for (const IndexFormat format :
+         {IndexFormat::list, IndexFormat::golomb_rice, IndexFormat::elias_fano, IndexFormat::blocks}) {
       const auto plan = codec::plan_indices(format, indices, size);
       const Bytes bytes = encode(*plan, indices, size);
       ASSERT_EQ(bytes.size(), plan->bytes);
@@ -83,7 +85,7 @@ TEST(IndexCodec, TheRiceParameterIsTheBestOfAll) {
         bits += ((index - next) >> b) + 1 + b;
         next = index + 1;
       }
-      const IndexPlan other = {.format = IndexFormat::golomb_rice, .rice_bits = b, .bytes = 1 + (bits + 7) / 8};
+      const IndexPlan other = {.format = IndexFormat::golomb_rice, .low_bits = b, .bytes = 1 + (bits + 7) / 8};
       RC_ASSERT(plan->bytes <= other.bytes);
       const Bytes bytes = encode(other, indices, size);
       std::vector<std::uint32_t> decoded(indices.size());
@@ -93,6 +95,69 @@ TEST(IndexCodec, TheRiceParameterIsTheBestOfAll) {
       RC_ASSERT(in.at_end());
     }
   }));
+}
+
+// As the planner must find them: by writing out every shift and parameter.
+TEST(IndexCodec, EliasFanoAndBlocksHaveTheBestParameters) {
+  EXPECT_TRUE(rc::check("best parameters", [] {
+    Random random(*rc::gen::arbitrary<std::uint64_t>(), Purpose::test);
+    const std::uint32_t size = 1 + random.below(*rc::gen::element(50U, 20'000U));
+    const auto indices = testing::clustered_indices(random, size);
+    const auto elias_fano = codec::plan_indices(IndexFormat::elias_fano, indices, size);
+    const auto blocks = codec::plan_indices(IndexFormat::blocks, indices, size);
+    for (std::uint8_t b = 0; b <= 31; ++b) {
+      const std::uint64_t bits = std::uint64_t{indices.size()} * (1U + b) + (indices.back() >> b);
+      RC_ASSERT(elias_fano->bytes <= 1 + (bits + 7) / 8);
+    }
+    for (unsigned shift = 3; shift <= 16; ++shift) {
+      std::vector<std::uint32_t> numbers;
+      for (const std::uint32_t index : indices) {
+        if (numbers.empty() || numbers.back() != index >> shift) numbers.push_back(index >> shift);
+      }
+      const std::uint64_t bitmaps = numbers.size() << (shift - 3);
+      const std::uint64_t coded = codec::plan_indices(IndexFormat::golomb_rice, numbers, size)->bytes;
+      RC_ASSERT(blocks->bytes <= 1 + (numbers.size() < 128 ? 1U : 2U) + bitmaps + coded);
+    }
+    const codec::IndexPlan plans[] = {*elias_fano, *blocks};
+    for (const codec::IndexPlan& plan : plans) {
+      const Bytes bytes = encode(plan, indices, size);
+      RC_ASSERT(bytes.size() == plan.bytes);
+      std::vector<std::uint32_t> decoded(indices.size());
+      ByteReader in(bytes);
+      RC_ASSERT(codec::get_indices(plan.format, size, in, decoded).has_value());
+      RC_ASSERT(decoded == indices && in.at_end());
+    }
+  }));
+}
+
+// Runs of entries, as a compressor makes them that sends blocks.
+TEST(IndexCodec, BlocksWinOnClusteredSets) {
+  std::vector<std::uint32_t> runs, halves;
+  for (std::uint32_t block = 0; block < 100; ++block) {
+    for (std::uint32_t j = 0; j < 64; ++j) {
+      runs.push_back(block * block * 64 + j);
+      if (j % 2 == 0 || j % 7 == 0) halves.push_back(block * block * 64 + j);
+    }
+  }
+  const auto full = codec::cheapest_indices(runs, 1'000'000);
+  EXPECT_EQ(full.format, IndexFormat::blocks);
+  EXPECT_TRUE(full.full);
+  EXPECT_EQ(full.shift, 6);
+  EXPECT_LT(8 * full.bytes, runs.size() / 4);
+  const auto partial = codec::cheapest_indices(halves, 1'000'000);
+  EXPECT_EQ(partial.format, IndexFormat::blocks);
+  EXPECT_FALSE(partial.full);
+  EXPECT_LT(partial.bytes, codec::plan_indices(IndexFormat::golomb_rice, halves, 1'000'000)->bytes);
+}
+
+TEST(IndexCodec, ThePreferenceForSpeedChoosesAmongTheFast) {
+  Random random(13, Purpose::test);
+  const auto indices = testing::random_indices(random, 1'000'000, 10'000);
+  const IndexPlan plan = codec::cheapest_indices(indices, 1'000'000, IndexPreference::speed);
+  EXPECT_EQ(plan.format, IndexFormat::elias_fano);
+  EXPECT_LT(8.0 * static_cast<double>(plan.bytes), 1.07 * codec::index_floor_bits(1'000'000, 10'000));
+  const auto many = testing::random_indices(random, 10'000, 5'000);
+  EXPECT_EQ(codec::cheapest_indices(many, 10'000, IndexPreference::speed).format, IndexFormat::bitmap);
 }
 
 // log2 C(d, k) / k at d = 1e6, by lgamma to four digits.

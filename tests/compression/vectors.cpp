@@ -16,6 +16,20 @@ std::vector<std::uint32_t> random_indices(Random& random, std::uint32_t size, st
   return indices;
 }
 
+std::vector<std::uint32_t> clustered_indices(Random& random, std::uint32_t size) {
+  std::vector<std::uint32_t> indices;
+  std::uint32_t next = random.below(size);
+  while (next < size) {
+    const std::uint32_t spread = 1U << random.below(9);
+    for (std::uint32_t left = 1 + random.below(100); left > 0 && next < size; --left) {
+      indices.push_back(next);
+      next += 1 + random.below(spread);
+    }
+    next += random.below(4) == 0 ? random.below(size) : random.below(64);
+  }
+  return indices;
+}
+
 Grouping random_grouping(Random& random, std::uint32_t size_max) {
   Grouping grouping;
   const std::uint32_t groups = random.below(12) + 1;
@@ -30,7 +44,9 @@ SparseVector random_vector(Random& random, const Grouping& grouping) {
   for (const std::uint32_t size : grouping.sizes) {
     const std::uint32_t shares[] = {0, 1, size / 200, size / 30, size / 3, size - size / 30, size};
     const std::uint32_t count = std::min(size, shares[random.below(7)]);
-    for (const std::uint32_t index : random_indices(random, size, count)) {
+    const bool clustered = count > 0 && random.below(4) == 0;
+    for (const std::uint32_t index :
+         clustered ? clustered_indices(random, size) : random_indices(random, size, count)) {
       vector.indices.push_back(vector.dimension + index);
       vector.values.push_back(static_cast<float>(random.normal()));
     }
