@@ -4,8 +4,6 @@
 
 #include "compression/payload.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -15,13 +13,13 @@
 
 #include "common/check.hpp"
 #include "common/text.hpp"
+#include "compression/codec/group_head.hpp"
 #include "compression/codec/index_codec.hpp"
 #include "compression/codec/value_codec.hpp"
+#include "compression/payload_faults.hpp"
 
 namespace gleaner {
 namespace {
-
-constexpr std::array kValueFormats = {ValueFormat::f32, ValueFormat::f16, ValueFormat::int8};
 
 bool is_power_of_two(float x) {
   return std::isnormal(x) && x > 0.0F && (std::bit_cast<std::uint32_t>(x) & 0x7fffffU) == 0;
@@ -38,42 +36,25 @@ void check_vector(const SparseVector& vector, const Grouping& grouping) {
   GLEANER_CHECK(std::ranges::adjacent_find(vector.indices, std::ranges::greater_equal{}) == vector.indices.end());
 }
 
-std::unexpected<Refusal> in_group(std::size_t group, const Refusal& refusal) {
-  return refuse(refusal.code(), fmt::format("group {}: {}", group, refusal.detail()));
-}
-
 // Reads one group behind what the vector has already; its coordinates start at offset.
 class GroupReader {
  public:
   GroupReader(ByteReader& in, const PayloadLimits& limits, SparseVector& out) : in_(in), limits_(limits), out_(out) {}
 
   Admitted<void> read(std::uint32_t offset, std::uint32_t size) {
-    const std::uint64_t count = in_.get_varint();
-    if (!in_.ok()) return refuse(RefusalCode::malformed, "the count is cut off or not in its shortest form");
-    if (count == 0) return {};
     const std::size_t before = out_.indices.size();
-    if (count > size || count > limits_.entries_max - before) {
-      return refuse(RefusalCode::too_many_entries,
-                    fmt::format("{} entries in a group of {}, {} of {} granted are left", count, size,
-                                limits_.entries_max - before, limits_.entries_max));
-    }
-    const auto formats = in_.get<std::uint8_t>();
-    // Every entry has at least one byte of value, so a count that the bytes cannot hold costs no memory.
-    if (!in_.ok() || in_.remaining() < count) return refuse(RefusalCode::malformed, "the group is cut off");
-    const auto index_format = static_cast<IndexFormat>(formats & 0xfU);
-    const auto value_format = static_cast<ValueFormat>(formats >> 4);
-    if (index_format > IndexFormat::blocks || value_format > ValueFormat::int8) {
-      return refuse(RefusalCode::malformed, fmt::format("unknown formats {:#04x}", formats));
-    }
-    out_.indices.resize(before + count);
-    out_.values.resize(before + count);
+    const auto head = codec::get_group_head(size, {limits_.entries_max - before, limits_.entries_max}, in_);
+    if (!head) return std::unexpected(head.error());
+    if (head->count == 0) return {};
+    out_.indices.resize(before + head->count);
+    out_.values.resize(before + head->count);
     const auto indices = std::span(out_.indices).subspan(before);
     const std::size_t at_indices = in_.remaining();
-    if (auto read = codec::get_indices(index_format, size, in_, indices); !read) return read;
+    if (auto read = codec::get_indices(head->index_format, size, in_, indices); !read) return read;
     for (std::uint32_t& index : indices) index += offset;
     const std::size_t at_values = in_.remaining();
     index_bytes_ += at_indices - at_values;
-    auto read = codec::get_values(value_format, limits_.clip, in_, std::span(out_.values).subspan(before));
+    auto read = codec::get_values(head->value_format, limits_.clip, in_, std::span(out_.values).subspan(before));
     value_bytes_ += at_values - in_.remaining();
     return read;
   }
@@ -106,6 +87,10 @@ std::string_view to_string(ValueFormat format) {
     case ValueFormat::f32: return "f32";
     case ValueFormat::f16: return "f16";
     case ValueFormat::int8: return "int8";
+    case ValueFormat::bf16: return "bf16";
+    case ValueFormat::int4: return "int4";
+    case ValueFormat::ternary: return "ternary";
+    case ValueFormat::sign: return "sign";
   }
   return "unknown";
 }
@@ -166,8 +151,9 @@ Admitted<SparseVector> decode_payload(ByteView bytes, const Grouping& grouping, 
   const std::uint64_t dimension = dimension_of(grouping);
   GLEANER_CHECK(dimension <= std::numeric_limits<std::uint32_t>::max() && limits.clip > 0.0F);
   SparseVector vector{.dimension = static_cast<std::uint32_t>(dimension)};
+  // A value has at least one bit.
   const std::uint64_t entries_max =
-      std::min({std::uint64_t{limits.entries_max}, dimension, std::uint64_t{bytes.size()}});
+      std::min({std::uint64_t{limits.entries_max}, dimension, std::uint64_t{8} * bytes.size()});
   vector.indices.reserve(entries_max);
   vector.values.reserve(entries_max);
   ByteReader in(bytes);
@@ -177,9 +163,7 @@ Admitted<SparseVector> decode_payload(ByteView bytes, const Grouping& grouping, 
     if (auto read = reader.read(offset, grouping.sizes[group]); !read) return in_group(group, read.error());
     offset += grouping.sizes[group];
   }
-  if (!in.at_end()) {
-    return refuse(RefusalCode::malformed, fmt::format("{} bytes behind the last group", in.remaining()));
-  }
+  if (!in.at_end()) return trailing(in.remaining());
   if (split != nullptr) {
     *split = {.value_bytes = reader.value_bytes(),
               .index_bytes = reader.index_bytes(),

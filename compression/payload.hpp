@@ -3,6 +3,7 @@
 // indices and values (byte grammar in payload.cpp and docs/protocol.md). The encoder picks the index format with the
 // fewest bytes by exact count; the decoder is strict, allocates only what was granted, and names the fault.
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -23,7 +24,10 @@ struct SparseVector {
 
 // Values are stored and sent: never renumber.
 enum class IndexFormat : std::uint8_t { list = 0, dense = 1, bitmap = 2, golomb_rice = 3, elias_fano = 4, blocks = 5 };
-enum class ValueFormat : std::uint8_t { f32 = 0, f16 = 1, int8 = 2 };
+enum class ValueFormat : std::uint8_t { f32 = 0, f16 = 1, int8 = 2, bf16 = 3, int4 = 4, ternary = 5, sign = 6 };
+inline constexpr std::array kValueFormats = {ValueFormat::f32,  ValueFormat::f16,  ValueFormat::int8,
+                                             ValueFormat::bf16, ValueFormat::int4, ValueFormat::ternary,
+                                             ValueFormat::sign};
 
 // What an encoder looks for in an index format: the fewest bytes, or the fewest among those that decode fastest (about
 // a sixteenth more bytes on a random index set for twice the speed).
@@ -65,7 +69,8 @@ struct PayloadLimits {
   float clip = 0.0F;              // |value| above it is refused (over_bound)
 };
 
-// split: where the bytes went, but for the floor, when it is asked for and the payload is admitted.
+// split: where the bytes went, but for the floor, when it is asked for and the payload is admitted. payload_cursor.hpp
+// reads the same without vectors.
 Admitted<SparseVector> decode_payload(ByteView bytes, const Grouping& grouping, const PayloadLimits& limits,
                                       PayloadBytes* split = nullptr);
 

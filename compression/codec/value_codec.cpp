@@ -1,194 +1,278 @@
 #include "compression/codec/value_codec.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
 
 #include "common/check.hpp"
+#include "compression/codec/bits.hpp"
+#include "compression/codec/value_scales.hpp"
+#include "compression/codec/value_stream.hpp"
 
 namespace gleaner::codec {
 namespace {
 
 constexpr std::uint32_t kMagnitude = 0x7fffffffU;
-
-// Exponents of the scales. At both ends 2^e and 2^-e are normal floats, and half or integer times 2^e is exact.
-struct ExponentRange {
-  int least;
-  int most;
-};
-constexpr ExponentRange kF16Exponents = {-112, 113};
-constexpr ExponentRange kInt8Exponents = {-126, 121};
-
-float power_of_two(int exponent) { return std::bit_cast<float>(static_cast<std::uint32_t>(exponent + 127) << 23); }
+constexpr int kPlaces = 23;  // of a float behind its first bit
 
 // floor(log2(x)) for x > 0; -127 for denormals and zero, which are below every scale.
 int floor_log2(float x) { return static_cast<int>(std::bit_cast<std::uint32_t>(x) >> 23) - 127; }
 
 float largest_magnitude(std::span<const float> values) {
-  std::uint32_t largest = 0;
-  for (const float value : values) largest = std::max(largest, std::bit_cast<std::uint32_t>(value) & kMagnitude);
+  std::int32_t largest = 0;
+  for (const float value : values) {
+    largest = std::max(largest, static_cast<std::int32_t>(std::bit_cast<std::uint32_t>(value) & kMagnitude));
+  }
   return std::bit_cast<float>(largest);
 }
 
-// |x| <= 2^15: no overflow to handle.
-std::uint16_t to_half(float x) {
-  const std::uint32_t sign = (std::bit_cast<std::uint32_t>(x) >> 16) & 0x8000U;
-  const std::uint32_t bits = std::bit_cast<std::uint32_t>(x) & kMagnitude;
-  std::uint32_t half = 0;
-  if (bits >= 0x38800000U) {  // 2^-14: normal as a half
-    half = (bits - 0x38000000U + 0xfffU + ((bits >> 13) & 1U)) >> 13;
-  } else {
-    // Beside 0.5 a float has 2^-24 as its last place, the step of the halves below 2^-14.
-    half = std::bit_cast<std::uint32_t>(std::bit_cast<float>(bits) + 0.5F) - std::bit_cast<std::uint32_t>(0.5F);
-  }
-  return static_cast<std::uint16_t>(sign | half);
+// To nearest, ties to even, for |x| <= 2^22: above 1.5 * 2^23 the last place of a float is 1.
+std::int32_t round_to_integer(float x) {
+  constexpr float kOnes = 0x1.8p23F;
+  return std::bit_cast<std::int32_t>(x + kOnes) - std::bit_cast<std::int32_t>(kOnes);
 }
 
-// Infinities and NaNs of the half become those of the float.
-float from_half(std::uint16_t half) {
-  const std::uint32_t sign = (half & 0x8000U) << 16;
-  const std::uint32_t bits = half & 0x7fffU;
-  std::uint32_t magnitude = 0;
-  if (bits >= 0x7c00U) {
-    magnitude = 0x7f800000U | (bits & 0x3ffU) << 13;
-  } else if (bits >= 0x400U) {
-    magnitude = (bits << 13) + 0x38000000U;
-  } else {
-    magnitude = std::bit_cast<std::uint32_t>(static_cast<float>(bits) * 0x1p-24F);
-  }
-  return std::bit_cast<float>(sign | magnitude);
-}
+// A block's values as given, and clamped.
+struct Block {
+  std::span<const float> values;
+  std::span<float> sent;  // the clamped values first, then what the decoder sees
+};
 
-void put_f16(std::span<const float> values, Bytes& out, std::span<float> sent) {
+// Writes the codes of a block behind its exponent, which it returns.
+using EncodeBlock = int (*)(Block block, float clip, std::byte* codes);
+
+void put_f16(Bytes& out, std::span<float> sent) {
   // The largest comes to lie in [2^14, 2^15].
-  const int exponent = std::clamp(floor_log2(largest_magnitude(values)) - 14, kF16Exponents.least, kF16Exponents.most);
+  const int exponent = std::clamp(floor_log2(largest_magnitude(sent)) - 14, kF16Exponents.least, kF16Exponents.most);
   const float scale = power_of_two(exponent);
   const float inverse = power_of_two(-exponent);
   const std::size_t at = out.size();
-  out.resize(at + 1 + 2 * values.size());
+  out.resize(at + 1 + 2 * sent.size());
   out[at] = static_cast<std::byte>(exponent);
   std::byte* to = out.data() + at + 1;
-  for (std::size_t j = 0; j < values.size(); ++j, to += 2) {
-    const std::uint16_t half = to_half(values[j] * inverse);
-    std::memcpy(to, &half, 2);
+  for (std::size_t j = 0; j < sent.size(); ++j) {
+    const std::uint16_t half = to_half(sent[j] * inverse);
+    std::memcpy(to + 2 * j, &half, 2);
     sent[j] = from_half(half) * scale;
   }
 }
 
-void put_int8_block(std::span<const float> values, std::byte* to, std::span<float> sent) {
-  // The largest comes to lie in [64, 127].
-  const float largest = largest_magnitude(values);
-  int exponent = std::clamp(floor_log2(largest) - 6, kInt8Exponents.least, kInt8Exponents.most);
-  if (largest * power_of_two(-exponent) >= 127.5F) ++exponent;
+void put_bf16(Bytes& out, std::span<float> sent) {
+  const std::size_t at = out.size();
+  out.resize(at + 2 * sent.size());
+  std::byte* to = out.data() + at;
+  for (std::size_t j = 0; j < sent.size(); ++j) {
+    const std::uint16_t code = to_bf16(sent[j]);
+    std::memcpy(to + 2 * j, &code, 2);
+    sent[j] = from_bf16(code);
+  }
+}
+
+// The exponent with which the largest value becomes a level of at most `most`, and above half of it.
+int level_exponent(float largest, int most, ExponentRange range) {
+  const int below = static_cast<int>(std::bit_width(static_cast<unsigned>(most))) - 1;
+  const int exponent = std::clamp(floor_log2(largest) - below, range.least, range.most);
+  return largest * power_of_two(-exponent) >= static_cast<float>(most) + 0.5F ? exponent + 1 : exponent;
+}
+
+int encode_int8(Block block, float, std::byte* codes) {
+  const int exponent = level_exponent(largest_magnitude(block.sent), 127, kInt8Exponents);
   const float scale = power_of_two(exponent);
   const float inverse = power_of_two(-exponent);
-  *to++ = static_cast<std::byte>(exponent);
+  for (std::size_t j = 0; j < block.sent.size(); ++j) {
+    const std::int32_t level = round_to_integer(block.sent[j] * inverse);
+    codes[j] = static_cast<std::byte>(level);
+    block.sent[j] = static_cast<float>(level) * scale;
+  }
+  return exponent;
+}
+
+int encode_int4(Block block, float, std::byte* codes) {
+  const int exponent = level_exponent(largest_magnitude(block.sent), 7, kInt4Exponents);
+  const float scale = power_of_two(exponent);
+  const float inverse = power_of_two(-exponent);
+  std::array<std::uint8_t, kInt4Block> levels{};
+  for (std::size_t j = 0; j < block.sent.size(); ++j) {
+    const std::int32_t level = round_to_integer(block.sent[j] * inverse);
+    levels[j] = static_cast<std::uint8_t>(level & 15);
+    block.sent[j] = static_cast<float>(level) * scale;
+  }
+  for (std::size_t j = 0; j < (block.sent.size() + 1) / 2; ++j) {
+    codes[j] = static_cast<std::byte>(levels[2 * j] | levels[2 * j + 1] << 4);
+  }
+  return exponent;
+}
+
+// Of the scales from `least` to `most`, the one that takes the most squared error out: an entry above half of s loses
+// x^2 - (x - s)^2 = s (2x - s). In integers, so that the sum has one value: 2^most is 2^11, and 128 entries stay in 32
+// bits.
+int ternary_exponent(std::span<const float> values, int least, int most) {
+  constexpr int kUnit = 11;
+  std::array<std::int32_t, kTernaryBlock> magnitudes{};
+  const float unit = power_of_two(std::clamp(kUnit - most, -126, 127));
   for (std::size_t j = 0; j < values.size(); ++j) {
-    const auto level = static_cast<std::int8_t>(std::lrint(values[j] * inverse));
-    to[j] = static_cast<std::byte>(level);
-    sent[j] = static_cast<float>(level) * scale;
+    magnitudes[j] = std::min(1 << kUnit, static_cast<std::int32_t>(std::fabs(values[j]) * unit + 0.5F));
+  }
+  int best = most;
+  std::int32_t best_gain = -1;
+  for (int exponent = most; exponent >= least; --exponent) {
+    const int log = kUnit - (most - exponent);
+    const std::int32_t scale = 1 << log;
+    std::int32_t gain = 0;
+    for (const std::int32_t x : magnitudes) gain += 2 * x > scale ? (2 * x - scale) << log : 0;
+    if (gain <= best_gain) continue;
+    best_gain = gain;
+    best = exponent;
+  }
+  return best;
+}
+
+int encode_ternary(Block block, float clip, std::byte* codes) {
+  // Five powers of two below the largest value, all of the others together weigh less than it.
+  constexpr int kBelow = 5;
+  const int largest = floor_log2(largest_magnitude(block.sent));
+  const int most = std::clamp(std::min(largest + 1, floor_log2(clip)), kTernaryExponents.least, kTernaryExponents.most);
+  const int exact = floor_log2(largest_magnitude(block.values)) - kPlaces;  // what s must not be below
+  const int least = std::clamp(std::max(largest - kBelow, exact), kTernaryExponents.least, most);
+  const int exponent = ternary_exponent(block.sent, least, most);
+  const float scale = power_of_two(exponent);
+  const float half = scale * 0.5F;  // a normal number or 2^-127, which is exact too
+  std::array<std::uint8_t, (kTernaryBlock / kTritsInByte + 1) * kTritsInByte> trits{};
+  for (std::size_t j = 0; j < block.sent.size(); ++j) {
+    const float x = block.sent[j];
+    trits[j] = static_cast<std::uint8_t>(x > half ? 1 : x < -half ? 2 : 0);
+    block.sent[j] = x > half ? scale : x < -half ? -scale : 0.0F;
+  }
+  for (std::size_t j = 0; j * kTritsInByte < block.sent.size(); ++j) {
+    const std::uint8_t* t = trits.data() + j * kTritsInByte;
+    codes[j] = static_cast<std::byte>(t[0] + 3 * t[1] + 9 * t[2] + 27 * t[3] + 81 * t[4]);
+  }
+  return exponent;
+}
+
+int sign_exponent(Block block, float clip) {
+  std::uint32_t least_bits = kMagnitude;
+  double sum = 0.0;
+  std::size_t count = 0;
+  for (const float x : block.sent) {
+    const std::uint32_t bits = std::bit_cast<std::uint32_t>(x) & kMagnitude;
+    if (bits == 0) continue;
+    least_bits = std::min(least_bits, bits);
+    sum += std::fabs(double{x});
+    ++count;
+  }
+  if (count == 0) return kNoScale;
+  const int most =
+      std::min({floor_log2(std::bit_cast<float>(least_bits)) + 1, floor_log2(clip), kTernaryExponents.most});
+  const int least = std::max(floor_log2(largest_magnitude(block.values)) - kPlaces, kTernaryExponents.least);
+  if (least > most) return kNoScale;
+  // The squared error n s^2 - 2 s sum falls with every doubling of s as long as 3 n s < 2 sum.
+  int exponent = least;
+  while (exponent < most && 3.0 * static_cast<double>(count) * power_of_two(exponent) < 2.0 * sum) ++exponent;
+  return exponent;
+}
+
+int encode_sign(Block block, float clip, std::byte* codes) {
+  const int exponent = sign_exponent(block, clip);
+  if (exponent == kNoScale) {
+    std::ranges::fill(block.sent, 0.0F);
+    return exponent;
+  }
+  const auto magnitude = std::bit_cast<std::uint32_t>(power_of_two(exponent));
+  for (std::size_t j = 0; j < block.sent.size(); ++j) {
+    const std::uint32_t sign = std::bit_cast<std::uint32_t>(block.sent[j]) >> 31;
+    codes[j / 8] |= static_cast<std::byte>(sign << (j % 8));
+    block.sent[j] = std::bit_cast<float>(sign << 31 | magnitude);
+  }
+  return exponent;
+}
+
+void put_blocks(ValueFormat format, EncodeBlock encode, Block all, float clip, Bytes& out) {
+  const std::size_t entries = block_entries(format);
+  std::size_t at = out.size();
+  out.resize(at + value_bytes(format, all.sent.size()));
+  for (std::size_t begin = 0; begin < all.sent.size(); begin += entries) {
+    const std::size_t n = std::min(entries, all.sent.size() - begin);
+    const Block block = {all.values.subspan(begin, n), all.sent.subspan(begin, n)};
+    out[at] = static_cast<std::byte>(encode(block, clip, out.data() + at + 1));
+    at += value_bytes(format, n);
   }
 }
 
-std::unexpected<Refusal> truncated() { return refuse(RefusalCode::malformed, "the values are cut off"); }
-
-Admitted<float> get_scale(ExponentRange range, std::byte byte) {
-  const int exponent = static_cast<std::int8_t>(byte);
-  if (exponent < range.least || exponent > range.most) {
-    return refuse(RefusalCode::malformed, fmt::format("scale 2^{}", exponent));
+// Reads all values of a group, every block to where it shall go.
+template <class BlockAt>
+Admitted<void> walk(ValueFormat format, float clip, std::size_t count, ByteReader& in, BlockAt block_at) {
+  ByteReader rest = in;
+  auto stream = ValueStream::open(format, clip, count, rest.get_bytes(rest.remaining()));
+  if (!stream) return std::unexpected(stream.error());
+  for (std::size_t begin = 0; begin < count; begin += kBlockEntries) {
+    if (auto read = stream->next(block_at(begin, std::min(kBlockEntries, count - begin))); !read) return read;
   }
-  return power_of_two(exponent);
-}
-
-Admitted<void> get_f16(ByteReader& in, std::span<float> out) {
-  const ByteView bytes = in.get_bytes(value_bytes(ValueFormat::f16, out.size()));
-  if (!in.ok()) return truncated();
-  const auto scale = get_scale(kF16Exponents, bytes[0]);
-  if (!scale) return std::unexpected(scale.error());
-  for (std::size_t j = 0; j < out.size(); ++j) {
-    std::uint16_t half = 0;
-    std::memcpy(&half, bytes.data() + 1 + 2 * j, 2);
-    out[j] = from_half(half) * *scale;
-  }
+  in.get_bytes(value_bytes(format, count));
   return {};
-}
-
-Admitted<void> get_int8(ByteReader& in, std::span<float> out) {
-  for (std::size_t begin = 0; begin < out.size(); begin += kInt8Block) {
-    const std::size_t n = std::min(kInt8Block, out.size() - begin);
-    const ByteView bytes = in.get_bytes(1 + n);
-    if (!in.ok()) return truncated();
-    const auto scale = get_scale(kInt8Exponents, bytes[0]);
-    if (!scale) return std::unexpected(scale.error());
-    for (std::size_t j = 0; j < n; ++j) {
-      const auto level = static_cast<std::int8_t>(bytes[1 + j]);
-      if (level == -128) return refuse(RefusalCode::malformed, "level -128 of an int8 value");
-      out[begin + j] = static_cast<float>(level) * *scale;
-    }
-  }
-  return {};
-}
-
-Admitted<void> get_f32(ByteReader& in, std::span<float> out) {
-  const ByteView bytes = in.get_bytes(out.size_bytes());
-  if (!in.ok()) return truncated();
-  std::memcpy(out.data(), bytes.data(), bytes.size());
-  return {};
-}
-
-Admitted<void> get_raw(ValueFormat format, ByteReader& in, std::span<float> out) {
-  switch (format) {
-    case ValueFormat::f32: return get_f32(in, out);
-    case ValueFormat::f16: return get_f16(in, out);
-    case ValueFormat::int8: return get_int8(in, out);
-  }
-  return refuse(RefusalCode::malformed, "unknown value format");
 }
 
 }  // namespace
 
 void put_values(ValueFormat format, std::span<const float> values, float clip, Bytes& out, std::span<float> sent) {
   GLEANER_CHECK(values.size() == sent.size());
+  bool finite = true;
   for (std::size_t j = 0; j < values.size(); ++j) {
-    GLEANER_CHECK(std::isfinite(values[j]));
+    finite &= (std::bit_cast<std::int32_t>(values[j]) & 0x7fffffff) < 0x7f800000;
     sent[j] = std::clamp(values[j], -clip, clip);
   }
+  GLEANER_CHECK(finite);
+  const Block all = {values, sent};
   switch (format) {
     case ValueFormat::f32: ByteWriter(out).put_array<float>(sent); break;
-    case ValueFormat::f16: put_f16(sent, out, sent); break;
-    case ValueFormat::int8: {
-      const std::size_t at = out.size();
-      out.resize(at + value_bytes(format, sent.size()));
-      std::byte* to = out.data() + at;
-      for (std::size_t begin = 0; begin < sent.size(); begin += kInt8Block) {
-        const auto block = sent.subspan(begin, std::min(kInt8Block, sent.size() - begin));
-        put_int8_block(block, to, block);
-        to += 1 + block.size();
-      }
-      break;
-    }
+    case ValueFormat::f16: put_f16(out, sent); break;
+    case ValueFormat::bf16: put_bf16(out, sent); break;
+    case ValueFormat::int8: put_blocks(format, encode_int8, all, clip, out); break;
+    case ValueFormat::int4: put_blocks(format, encode_int4, all, clip, out); break;
+    case ValueFormat::ternary: put_blocks(format, encode_ternary, all, clip, out); break;
+    case ValueFormat::sign: put_blocks(format, encode_sign, all, clip, out); break;
   }
 }
 
 Admitted<void> get_values(ValueFormat format, float clip, ByteReader& in, std::span<float> out) {
-  if (auto read = get_raw(format, in, out); !read) return read;
-  for (std::size_t j = 0; j < out.size(); ++j) {
-    if (std::fabs(out[j]) <= clip) continue;  // false for NaN too
-    const bool finite = std::isfinite(out[j]);
-    return refuse(finite ? RefusalCode::over_bound : RefusalCode::non_finite,
-                  fmt::format("value {} of entry {}, the clip is {}", out[j], j, clip));
-  }
-  return {};
+  return walk(format, clip, out.size(), in, [out](std::size_t begin, std::size_t n) { return out.subspan(begin, n); });
+}
+
+Admitted<void> check_values(ValueFormat format, float clip, std::size_t count, ByteReader& in) {
+  std::array<float, kBlockEntries> block;
+  return walk(format, clip, count, in, [&](std::size_t, std::size_t n) { return std::span(block).first(n); });
 }
 
 std::uint64_t value_bytes(ValueFormat format, std::uint64_t count) {
+  const auto with_scales = [&](std::size_t block, std::uint64_t codes) { return codes + (count + block - 1) / block; };
   switch (format) {
     case ValueFormat::f32: return 4 * count;
     case ValueFormat::f16: return count == 0 ? 0 : 1 + 2 * count;
-    case ValueFormat::int8: return count + (count + kInt8Block - 1) / kInt8Block;
+    case ValueFormat::bf16: return 2 * count;
+    case ValueFormat::int8: return with_scales(kInt8Block, count);
+    case ValueFormat::int4: return with_scales(kInt4Block, (count + 1) / 2);
+    case ValueFormat::ternary: {
+      // A block's bytes are its own.
+      constexpr std::uint64_t kWhole = (kTernaryBlock + kTritsInByte - 1) / kTritsInByte;
+      const std::uint64_t rest = count % kTernaryBlock;
+      return with_scales(kTernaryBlock, count / kTernaryBlock * kWhole + (rest + kTritsInByte - 1) / kTritsInByte);
+    }
+    case ValueFormat::sign: return with_scales(kSignBlock, (count + 7) / 8);
+  }
+  return 0;
+}
+
+std::size_t block_entries(ValueFormat format) {
+  switch (format) {
+    case ValueFormat::int8: return kInt8Block;
+    case ValueFormat::int4: return kInt4Block;
+    case ValueFormat::ternary: return kTernaryBlock;
+    case ValueFormat::sign: return kSignBlock;
+    case ValueFormat::f32:
+    case ValueFormat::f16:
+    case ValueFormat::bf16: break;
   }
   return 0;
 }

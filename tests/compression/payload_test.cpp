@@ -10,12 +10,12 @@
 
 #include "compression/codec/index_codec.hpp"
 #include "compression/payload.hpp"
+#include "tests/compression/corruption.hpp"
 #include "tests/compression/vectors.hpp"
 
 namespace gleaner {
 namespace {
 
-constexpr ValueFormat kValueFormats[] = {ValueFormat::f32, ValueFormat::f16, ValueFormat::int8};
 constexpr float kClip = 0x1p10F;
 
 std::uint32_t count_of(const SparseVector& vector) { return static_cast<std::uint32_t>(vector.indices.size()); }
@@ -26,7 +26,8 @@ TEST(Payload, RoundTripsForEveryValueFormatAndGrouping) {
     const Grouping grouping = testing::random_grouping(random, 3'000);
     const SparseVector vector = testing::random_vector(random, grouping);
     for (const ValueFormat format : kValueFormats) {
-      const EncodedPayload payload = encode_payload(vector, grouping, format, kClip);
+      const auto preference = *rc::gen::element(IndexPreference::bytes, IndexPreference::speed);
+      const EncodedPayload payload = encode_payload(vector, grouping, format, kClip, preference);
       RC_ASSERT(payload.split.value_bytes + payload.split.index_bytes + payload.split.framing_bytes ==
                 payload.bytes.size());
       RC_ASSERT(payload.bytes.size() <= payload_bytes_max(grouping, count_of(vector)));
@@ -53,8 +54,8 @@ TEST(Payload, TheIndexFormatOfEveryGroupIsTheCheapest) {
     const SparseVector vector = testing::random_vector(random, grouping);
     if (vector.indices.empty()) return;
     const auto payload = encode_payload(vector, grouping, ValueFormat::int8, kClip);
-    for (const IndexFormat format :
-         {IndexFormat::list, IndexFormat::dense, IndexFormat::bitmap, IndexFormat::golomb_rice}) {
+    for (const IndexFormat format : {IndexFormat::list, IndexFormat::dense, IndexFormat::bitmap,
+                                     IndexFormat::golomb_rice, IndexFormat::elias_fano, IndexFormat::blocks}) {
       const auto forced = codec::plan_indices(format, vector.indices, size);
       if (forced) RC_ASSERT(payload.split.index_bytes <= forced->bytes);
     }
@@ -107,21 +108,11 @@ TEST(Payload, CorruptionNeverYieldsAnInvalidVector) {
     Random random(*rc::gen::arbitrary<std::uint64_t>(), Purpose::test);
     const Grouping grouping = testing::random_grouping(random, 400);
     const SparseVector vector = testing::random_vector(random, grouping);
-    const ValueFormat format = kValueFormats[random.below(3)];
+    const ValueFormat format = kValueFormats[random.below(kValueFormats.size())];
     const Bytes good = encode_payload(vector, grouping, format, 4.0F).bytes;
     const PayloadLimits limits = {.entries_max = count_of(vector) + random.below(3), .clip = 4.0F};
     for (int trial = 0; trial < 40; ++trial) {
-      Bytes bad = good;
-      const auto at = [&] { return random.below(static_cast<std::uint32_t>(bad.size())); };
-      const std::uint32_t edits = 1 + random.below(4);
-      for (std::uint32_t e = 0; e < edits && !bad.empty(); ++e) {
-        switch (random.below(4)) {
-          case 0: bad[at()] ^= static_cast<std::byte>(1U << random.below(8)); break;
-          case 1: bad[at()] = static_cast<std::byte>(random.below(256)); break;
-          case 2: bad.erase(bad.begin() + at()); break;
-          default: bad.insert(bad.begin() + at(), static_cast<std::byte>(random.below(256))); break;
-        }
-      }
+      const Bytes bad = testing::corrupted(random, good);
       const auto decoded = decode_payload(bad, grouping, limits);
       if (decoded) expect_valid(*decoded, grouping, limits);
     }
@@ -148,7 +139,7 @@ TEST(Payload, UnknownValueFormatListsTheCandidates) {
   EXPECT_EQ(parse_value_format("f16").value(), ValueFormat::f16);
   const auto format = parse_value_format("fp16");
   ASSERT_FALSE(format);
-  EXPECT_THAT(format.error().message(), ::testing::HasSubstr("f32, f16 and int8"));
+  EXPECT_THAT(format.error().message(), ::testing::HasSubstr("f32, f16, int8, bf16, int4, ternary and sign"));
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ void run(ByteView input) {
   const auto decoded = decode_payload(in.get_bytes(in.remaining()), grouping, limits);
   if (!decoded) return;
   check_valid(*decoded, grouping, limits);
-  for (const ValueFormat format : {ValueFormat::f32, ValueFormat::f16, ValueFormat::int8}) {
+  for (const ValueFormat format : kValueFormats) {
     const EncodedPayload payload = encode_payload(*decoded, grouping, format, limits.clip);
     const auto again = decode_payload(payload.bytes, grouping, limits);
     GLEANER_CHECK(again.has_value() && again->indices == decoded->indices && again->values == payload.sent);
