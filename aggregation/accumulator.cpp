@@ -19,12 +19,14 @@ std::unexpected<Error> corrupt(std::string what) {
 
 }  // namespace
 
-Accumulator::Accumulator(std::uint32_t dimension, const KernelTable& kernels) : kernels_(&kernels), sum_(dimension) {}
+Accumulator::Accumulator(std::uint32_t dimension, const KernelTable& kernels)
+    : kernels_(&kernels), dimension_(dimension), sum_(dimension) {}
 
 void Accumulator::reset(const Grid& grid) {
   GLEANER_CHECK(is_valid(grid));
   grid_ = grid;
   std::ranges::fill(sum_, 0);
+  sum_.resize(dimension_);
   weight_ = 0;
   contributions_ = 0;
 }
@@ -79,8 +81,8 @@ Status Accumulator::read(ByteView record) {
   const auto weight = in.get<std::uint64_t>();
   const auto contributions = in.get<std::uint32_t>();
   if (!in.ok()) return corrupt("it is cut off");
-  if (dimension != sum_.size()) {
-    return corrupt(fmt::format("it has {} parameters, the model has {}", dimension, sum_.size()));
+  if (dimension != dimension_) {
+    return corrupt(fmt::format("it has {} parameters, the model has {}", dimension, dimension_));
   }
   if (!is_valid(grid)) return corrupt("its grid is impossible");
   if (weight > grid.weight_max() || contributions > weight || (weight == 0) != (contributions == 0)) {

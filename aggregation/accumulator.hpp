@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "aggregation/grid.hpp"
@@ -28,6 +29,9 @@ class Accumulator {
 
   const Grid& grid() const { return grid_; }
   std::span<const std::int64_t> sum() const { return sum_; }
+  // Gives the sum away; until reset() there is none and nothing may be folded.
+  std::vector<std::int64_t> take_sum() { return std::exchange(sum_, {}); }
+  std::uint32_t dimension() const { return dimension_; }
   std::uint64_t weight() const { return weight_; }  // summed over the folded updates
   std::uint32_t contributions() const { return contributions_; }
 
@@ -43,6 +47,7 @@ class Accumulator {
   Status read(ByteView record);
 
   const KernelTable* kernels_;
+  std::uint32_t dimension_;
   Grid grid_;
   std::vector<std::int64_t> sum_;
   std::uint64_t weight_ = 0;

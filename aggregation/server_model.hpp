@@ -7,8 +7,8 @@
 //
 // A step is prepared without changing the model and committed once storage has confirmed it. Not thread-safe: one
 // owner. Memory: 8 bytes a parameter for values and last changes, 8 for the residual, 8 for momentum, 8 for a running
-// sum; prepare() needs as much again for the residual, momentum and running sum after the step, and nothing else that
-// grows with the dimension (the step is made inside the vector that becomes the residual).
+// sum; prepare() needs as much again for the momentum and running sum after the step. The step is made in the vector
+// that becomes the residual: a new one, or the accumulator's own.
 
 #include <cstdint>
 #include <memory>
@@ -78,6 +78,8 @@ class ServerModel {
   // step; its patch is what residual and momentum still hold, or empty. bad_input when the step or the model would not
   // be finite; nothing has changed then.
   Result<PreparedStep> prepare(const Accumulator& accumulator) const;
+  // The same, made in the accumulator's memory: its sum is gone afterwards, also after an error.
+  Result<PreparedStep> prepare(Accumulator&& accumulator) const;
   // The step must have been prepared on this very version (GLEANER_CHECK).
   void commit(PreparedStep step);
 
@@ -94,6 +96,7 @@ class ServerModel {
  private:
   ServerModel() = default;
 
+  Result<PreparedStep> prepare_in(std::vector<std::int64_t> room, const Accumulator& accumulator) const;
   Status make_step_vector(const Accumulator& accumulator, PreparedStep& step) const;
   void add_to_running_sum(const Accumulator& accumulator, PreparedStep& step) const;
   void quantize(std::vector<std::uint32_t> indices, PreparedStep& step) const;

@@ -27,8 +27,20 @@ float power_of_two_above(float magnitude) {
 
 Result<PreparedStep> ServerModel::prepare(const Accumulator& accumulator) const {
   GLEANER_CHECK(accumulator.sum().size() == parameters_.size());
+  const auto sum = accumulator.sum();
+  return prepare_in({sum.begin(), sum.end()}, accumulator);
+}
+
+Result<PreparedStep> ServerModel::prepare(Accumulator&& accumulator) const {
+  return prepare_in(accumulator.take_sum(), accumulator);
+}
+
+// room holds the round's sum and becomes the step.
+Result<PreparedStep> ServerModel::prepare_in(std::vector<std::int64_t> room, const Accumulator& accumulator) const {
+  GLEANER_CHECK(room.size() == parameters_.size());
   PreparedStep step;
   step.version = next(version_);
+  step.residual = std::move(room);
   if (options_.tracked) add_to_running_sum(accumulator, step);
   GLEANER_TRY(make_step_vector(accumulator, step));
   std::vector<std::uint32_t> indices;
@@ -46,7 +58,7 @@ void ServerModel::add_to_running_sum(const Accumulator& accumulator, PreparedSte
   step.running_exponent = version_.value == 0 ? exponent : std::min(running_exponent_, exponent);
   const int shift_running = std::max(0, running_exponent_ - step.running_exponent);
   const int shift_sum = exponent - step.running_exponent;
-  const auto sum = accumulator.sum();
+  const std::span<const std::int64_t> sum = step.residual;
   step.running_sum.resize(sum.size());
   for (std::size_t i = 0; i < sum.size(); ++i) {
     step.running_sum[i] = add_cut(shift_right_to_even(running_sum_[i], shift_running),
@@ -56,14 +68,14 @@ void ServerModel::add_to_running_sum(const Accumulator& accumulator, PreparedSte
 
 // v = optimiser(mean) on the residual's grid + residual, made in step.residual.
 Status ServerModel::make_step_vector(const Accumulator& accumulator, PreparedStep& step) const {
-  const auto sum = options_.tracked ? std::span<const std::int64_t>(step.running_sum) : accumulator.sum();
+  // A block of sums is read before a block of steps takes its place.
+  const std::span<const std::int64_t> sum = options_.tracked ? step.running_sum : step.residual;
   const int exponent = options_.tracked ? step.running_exponent : accumulator.grid().exponent();
   double divisor = options_.divisor;
   if (divisor == 0.0) divisor = accumulator.weight() == 0 ? 1.0 : static_cast<double>(accumulator.weight());
   const double scale = std::ldexp(divisor, exponent);  // exact: far from both ends of double
 
   const std::size_t per_coordinate = optimizer_->state_per_coordinate();
-  step.residual.resize(sum.size());
   step.optimizer_state.resize(optimizer_state_.size());
   std::array<double, kChunk> buffer;
   for (std::size_t begin = 0; begin < sum.size(); begin += kChunk) {

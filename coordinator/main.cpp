@@ -53,6 +53,6 @@ int main(int argc, char** argv) {
     return 2;
   }
   std::signal(SIGXFSZ, SIG_IGN);  // a file at its size limit (ulimit -f) is an error of that write
-  std::signal(SIGHUP, SIG_IGN);  // until the service listens for it: recovery may take a while
+  std::signal(SIGHUP, SIG_IGN);   // until the service listens for it: recovery may take a while
   return gleaner::run_service(*config, options);
 }

@@ -20,7 +20,7 @@ constexpr std::uint64_t kWalFrameBytes = kPageBytes + 24;
 
 // Pragmas of every connection. secure_delete would write zeros over every freed page.
 constexpr const char* kCommonPragmas =
-    "PRAGMA cache_size = -65536;"
+    "PRAGMA cache_size = -8192;"
     "PRAGMA foreign_keys = ON;"
     "PRAGMA temp_store = MEMORY;"
     "PRAGMA trusted_schema = OFF;"

@@ -74,22 +74,23 @@ void RunEngine::perform(const round::DropPayload& action) {
 void RunEngine::perform(const round::Step&) {
   needs_.executors.compute([this, self = shared_from_this(), model = model_, divisor = row_.divisor] {
     model->model().set_divisor(divisor);
-    auto step = model->model().prepare(model->accumulator());
     round::Stepped event;
-    CommitRecord record;
+    const auto record = std::make_shared<CommitRecord>();
     PayloadBytes split;
+    // The record first: the step takes the sum's memory.
+    record->aggregate = to_log(divisor, model->accumulator());
+    record->weight = model->accumulator().weight();
+    record->contributions = model->accumulator().contributions();
+    auto step = model->model().prepare(std::move(model->accumulator()));
     if (step) {
       event.version = step->version;
       event.model_hash = step->model_hash;
       event.step_squared_norm = step->step_squared_norm;
-      record.version = step->version;
-      record.aggregate = to_log(divisor, model->accumulator());
-      record.patch = step->patch;
-      record.patch_clip = step->patch_clip;
-      record.model_hash = step->model_hash;
-      record.weight = model->accumulator().weight();
-      record.contributions = model->accumulator().contributions();
-      record.step_squared_norm = step->step_squared_norm;
+      record->version = step->version;
+      record->patch = step->patch;
+      record->patch_clip = step->patch_clip;
+      record->model_hash = step->model_hash;
+      record->step_squared_norm = step->step_squared_norm;
       split = step->patch_split;
       if (step->saturated > 0)
         log_warn("{} coordinates of the step are beyond the grid: the model diverges", step->saturated);
@@ -97,9 +98,9 @@ void RunEngine::perform(const round::Step&) {
     } else {
       event.error = step.error();
     }
-    back([this, event, split, record = std::move(record)]() mutable {
+    back([this, event, split, record] {
       patch_split_ = split;
-      record_ = std::make_shared<CommitRecord>(std::move(record));
+      record_ = record;
       handle(event);
     });
   });

@@ -15,7 +15,7 @@ Status restore_model(Database& database, const RunRow& row, ModelOwner& owner) {
   GLEANER_TRY(database.replay(row.id, model.version(), [&](const CommitRecord& record) -> Status {
     GLEANER_ASSIGN(const double divisor, from_log(record.aggregate, owner.accumulator()));
     model.set_divisor(divisor);
-    GLEANER_ASSIGN(auto step, model.prepare(owner.accumulator()));
+    GLEANER_ASSIGN(auto step, model.prepare(std::move(owner.accumulator())));
     if (step.version != record.version || step.model_hash != record.model_hash) {
       return fail(ErrorCode::corrupt,
                   fmt::format("the replay of version {} gives a model with hash {}, the log says {}",

@@ -228,25 +228,43 @@ bool DeviceConnection::protocol_error(const std::string& what) {
 void DeviceConnection::send(const Message& message) {
   if (!*alive_) return;
   said_something_ = true;
+  // A plan that still waits for its turn is of a run that ended or begins anew.
+  if (std::holds_alternative<RunEnded>(message) || std::holds_alternative<Offer>(message)) ++plans_;
   const Status queued = link_->send(encode_frame(message));
   if (!queued) close(queued.error().message());
 }
 
+namespace {
+
+// A plan with this much beside it goes at once; one with more waits for its turn.
+constexpr std::size_t kSyncAtOnceMax = 4096;
+
+// Of a deadline in milliseconds, 0 = none, after waiting.
+std::uint32_t left_of(std::uint32_t deadline_ms, Duration waited) {
+  const auto waited_ms = std::chrono::duration_cast<std::chrono::milliseconds>(waited).count();
+  if (deadline_ms == 0) return 0;
+  return waited_ms < deadline_ms ? deadline_ms - static_cast<std::uint32_t>(waited_ms) : 1;
+}
+
+}  // namespace
+
 void DeviceConnection::send_plan(const Plan& plan, std::shared_ptr<const Bytes> sync) {
   Plan first = plan;
   first.sync_bytes = sync ? sync->size() : 0;
-  if (first.sync_bytes <= kChunkBytesMax) {
+  ++plans_;
+  if (first.sync_bytes <= kSyncAtOnceMax) {
     if (sync) first.sync_head = *sync;
     send(first);
     return;
   }
-  auto task = send_sync(shared_from_this(), first, std::move(sync));
+  auto task = send_sync(shared_from_this(), first, std::move(sync), plans_);
   if (const Status spawned = owner_.tasks().spawn("sync", std::move(task)); !spawned) close(spawned.error().message());
 }
 
 asio::awaitable<void> DeviceConnection::send_sync(std::shared_ptr<DeviceConnection> self, Plan plan,
-                                                  std::shared_ptr<const Bytes> sync) {
-  // Many devices may want a whole model at once: each holds at most one chunk, and the chunks together are bounded.
+                                                  std::shared_ptr<const Bytes> sync, std::uint64_t turn) {
+  // A thousand devices may want a patch or a whole model at once: each holds at most one chunk, and the chunks together
+  // are bounded.
   auto& credit = self->owner_.sync_credit();
   const auto alive = self->alive_;
   const Instant began = self->owner_.clock().now();
@@ -254,10 +272,15 @@ asio::awaitable<void> DeviceConnection::send_sync(std::shared_ptr<DeviceConnecti
     const std::size_t size = std::min<std::size_t>(kChunkBytesMax, sync->size() - offset);
     const bool taken = co_await credit.take(size, alive);
     if (!taken) co_return;
+    if (self->plans_ != turn) {
+      credit.give(size);
+      co_return;
+    }
     Status sent;
     try {
       Bytes frame;
       if (offset == 0) {
+        plan.deadline_ms = left_of(plan.deadline_ms, self->owner_.clock().now() - began);
         plan.sync_head = ByteView(*sync).first(size);
         frame = encode_frame(plan);
       } else {

@@ -97,7 +97,7 @@ class DeviceConnection : public std::enable_shared_from_this<DeviceConnection> {
   void end();
   bool protocol_error(const std::string& what);
   static boost::asio::awaitable<void> send_sync(std::shared_ptr<DeviceConnection> self, Plan plan,
-                                                std::shared_ptr<const Bytes> sync);
+                                                std::shared_ptr<const Bytes> sync, std::uint64_t turn);
 
   std::shared_ptr<Link> link_;
   ConnectionOwner& owner_;
@@ -108,6 +108,7 @@ class DeviceConnection : public std::enable_shared_from_this<DeviceConnection> {
   std::unique_ptr<boost::asio::steady_timer> pause_;  // while an upload of several chunks is open
   PlanId ignored_plan_;  // refused or answered before its bytes came: the rest of it is passed over
   std::string close_reason_;
+  std::uint64_t plans_ = 0;      // a plan that waits for its turn is dropped when a newer word overtakes it
   bool said_something_ = false;  // since show_life() was last called
 };
 

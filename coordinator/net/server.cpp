@@ -19,7 +19,7 @@ namespace {
 constexpr Duration kFlapWindow = std::chrono::minutes(5);
 constexpr std::size_t kFlapsMax = 10;
 constexpr Duration kQuarantine = std::chrono::minutes(5);
-constexpr std::uint64_t kSyncBytesMax = 64ULL << 20;
+constexpr std::uint64_t kSyncBytesMax = 32ULL << 20;
 constexpr std::uint32_t kSamplesMax = 1U << 24;
 
 }  // namespace

@@ -39,6 +39,16 @@ RC_GTEST_PROP(ServerStep, ConservesEveryUnitOverAHundredRounds, ()) {
     const std::vector<float> before(server.parameters().begin(), server.parameters().end());
     auto step = server.prepare(accumulator);
     RC_ASSERT(step.has_value());
+    Accumulator given(accumulator);
+    const auto in_place = server.prepare(std::move(given));
+    RC_ASSERT(in_place.has_value());
+    RC_ASSERT(in_place->residual == step->residual);
+    RC_ASSERT(in_place->patch == step->patch);
+    RC_ASSERT(in_place->model_hash == step->model_hash);
+    RC_ASSERT(given.sum().empty());
+    given.reset(accumulator.grid());
+    RC_ASSERT(given.sum().size() == kDimension);
+    RC_ASSERT(std::ranges::count(given.sum(), 0) == kDimension);
     RC_ASSERT(step->saturated == 0U);
     RC_ASSERT(step->decoded.indices.size() <= options.patch_entries_max);
     server.commit(std::move(*step));
