@@ -238,6 +238,11 @@ namespace {
 
 // A plan with this much beside it goes at once; one with more waits for its turn.
 constexpr std::size_t kSyncAtOnceMax = 4096;
+// Small, so that many devices are served in turn.
+constexpr std::size_t kSyncChunkBytes = 256U << 10;
+// Who reads a chunk more slowly than this keeps memory from the others.
+constexpr Duration kSyncPatience = std::chrono::seconds(30);
+constexpr std::size_t kSyncBytesPerSecondMin = 4096;
 
 // Of a deadline in milliseconds, 0 = none, after waiting.
 std::uint32_t left_of(std::uint32_t deadline_ms, Duration waited) {
@@ -269,7 +274,7 @@ asio::awaitable<void> DeviceConnection::send_sync(std::shared_ptr<DeviceConnecti
   const auto alive = self->alive_;
   const Instant began = self->owner_.clock().now();
   for (std::size_t offset = 0; offset < sync->size();) {
-    const std::size_t size = std::min<std::size_t>(kChunkBytesMax, sync->size() - offset);
+    const std::size_t size = std::min(kSyncChunkBytes, sync->size() - offset);
     const bool taken = co_await credit.take(size, alive);
     if (!taken) co_return;
     if (self->plans_ != turn) {
@@ -287,7 +292,10 @@ asio::awaitable<void> DeviceConnection::send_sync(std::shared_ptr<DeviceConnecti
         SyncChunk chunk{.plan = plan.id, .offset = offset, .bytes = ByteView(*sync).subspan(offset, size)};
         frame = encode_frame(chunk);
       }
+      self->sync_due_ =
+          self->owner_.clock().now() + kSyncPatience + std::chrono::seconds(size / kSyncBytesPerSecondMin);
       sent = co_await self->link_->send_and_wait(std::move(frame));
+      self->sync_due_.reset();
     } catch (...) {
       credit.give(size);
       throw;
@@ -313,6 +321,7 @@ void DeviceConnection::close(const std::string& reason) {
 }
 
 void DeviceConnection::show_life() {
+  if (sync_due_ && owner_.clock().now() > *sync_due_) return close("it reads too slowly what brings it up to date");
   // What is on its way already is a sign of life too.
   if (greeted && !said_something_ && link_->queued_bytes() == 0) send(Heartbeat{});
   said_something_ = false;

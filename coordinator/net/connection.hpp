@@ -108,8 +108,9 @@ class DeviceConnection : public std::enable_shared_from_this<DeviceConnection> {
   std::unique_ptr<boost::asio::steady_timer> pause_;  // while an upload of several chunks is open
   PlanId ignored_plan_;  // refused or answered before its bytes came: the rest of it is passed over
   std::string close_reason_;
-  std::uint64_t plans_ = 0;      // a plan that waits for its turn is dropped when a newer word overtakes it
-  bool said_something_ = false;  // since show_life() was last called
+  std::optional<Instant> sync_due_;  // of the chunk that is on its way
+  std::uint64_t plans_ = 0;          // a plan that waits for its turn is dropped when a newer word overtakes it
+  bool said_something_ = false;      // since show_life() was last called
 };
 
 }  // namespace gleaner

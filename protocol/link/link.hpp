@@ -98,7 +98,8 @@ class Link : public std::enable_shared_from_this<Link> {
   // Queues the frame; it leaves together with others that are small. retry when the queue has no room: the far side
   // reads too slowly, and the caller drops it.
   Status send(Bytes frame);
-  // Waits until the queue has room, then queues: for large transfers.
+  // Waits until the queue has room, queues, and waits until the frame has left: for large transfers, so that who bounds
+  // them by what is on its way counts right.
   asio::awaitable<Status> send_and_wait(Bytes frame);
   std::size_t queued_bytes() const { return queued_bytes_; }
 

@@ -47,7 +47,12 @@ asio::awaitable<Status> Link::send_and_wait(Bytes frame) {
   while (phase_ == Phase::open && queued_bytes_ > 0 && queued_bytes_ + frame.size() > limits_.queue_bytes_max) {
     co_await room_.async_wait(kAsTuple);
   }
-  co_return send(std::move(frame));
+  const Status queued = send(std::move(frame));
+  if (!queued) co_return queued;
+  const std::uint64_t last = counters_.frames_out + queue_.size();
+  while (phase_ != Phase::closed && counters_.frames_out < last) co_await room_.async_wait(kAsTuple);
+  if (counters_.frames_out < last) co_return fail(reason());
+  co_return Status{};
 }
 
 // Bytes to write next: a full record of the first frame in place, or what several frames have, gathered in stage.
