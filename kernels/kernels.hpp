@@ -38,6 +38,18 @@ struct Selection {
   const Parallel* parallel = nullptr;  // for long vectors; null: on the calling thread alone
 };
 
+// What selections in the segments of one vector found: in rows, in layers, or in the updates of many devices.
+struct SegmentSelection {
+  std::vector<std::uint32_t> indices;  // in the whole vector, ascending
+  std::vector<float> values;
+  std::vector<std::size_t> begins;  // segment s has the entries begins[s] ... begins[s + 1] - 1
+  std::vector<float> thresholds;    // by segment, as are the norms
+  std::vector<double> squared_norms;
+  std::uint64_t non_finite_index = Selection::kAllFinite;  // in the whole vector; then all else is empty
+
+  const Parallel* parallel = nullptr;  // set by the caller: segments are shared out to its threads
+};
+
 // An update in a sum: indices strictly ascending, a value each.
 struct WeightedUpdate {
   std::span<const std::uint32_t> indices;
@@ -50,6 +62,10 @@ struct KernelTable {
 
   // The k largest |x| (k > d selects all d). Zeros are selected too when fewer than k entries are non-zero.
   void (*select)(std::span<const float> x, std::uint32_t k, Selection& out);
+
+  // select in x[offsets[s], offsets[s + 1]) with ks[s] for every s. The offsets ascend from 0 to x.size().
+  void (*select_segments)(std::span<const float> x, std::span<const std::size_t> offsets,
+                          std::span<const std::uint32_t> ks, SegmentSelection& out);
 
   // residual += update, then select on residual. The residual keeps the selected entries: take_out() removes what is
   // sent.

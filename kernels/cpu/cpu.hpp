@@ -10,6 +10,8 @@
 namespace gleaner::cpu {
 
 void select(std::span<const float> x, std::uint32_t k, Selection& out);
+void select_segments(std::span<const float> x, std::span<const std::size_t> offsets, std::span<const std::uint32_t> ks,
+                     SegmentSelection& out);
 void accumulate_and_select(std::span<const float> update, std::span<float> residual, std::uint32_t k, Selection& out);
 void subtract_and_select(std::span<const float> update, std::span<const float> tracked, std::span<float> candidate,
                          std::uint32_t k, Selection& out);

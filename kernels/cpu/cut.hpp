@@ -41,6 +41,15 @@ Cut<Bits> cut_of(std::span<const Candidates<T>> lists, std::size_t k, Bits least
       visit(list.count, [&](std::size_t j) -> Bits { return magnitude_of(list.stored[j]); });
     }
   };
+  if (least == 0) {  // nothing is known of the range: most entries may well be zero, and need no digits
+    std::size_t zeros = 0;
+    std::size_t all = 0;
+    each([&](std::size_t entries, auto magnitude_at) {
+      for (std::size_t j = 0; j < entries; ++j) zeros += static_cast<std::size_t>(magnitude_at(j) == 0);
+      all += entries;
+    });
+    if (all - zeros < k) return {.threshold = 0, .ties = k - (all - zeros), .all_ties = zeros};
+  }
   while (true) {
     const auto width = static_cast<int>(std::bit_width(static_cast<Bits>(most - least)));
     const int shift = std::max(0, width - kDigit);

@@ -7,6 +7,7 @@ const KernelTable& cpu_kernels() {
   static constexpr KernelTable table = {
       .name = "cpu",
       .select = cpu::select,
+      .select_segments = cpu::select_segments,
       .accumulate_and_select = cpu::accumulate_and_select,
       .subtract_and_select = cpu::subtract_and_select,
       .take_out = cpu::take_out,

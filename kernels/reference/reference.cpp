@@ -59,6 +59,30 @@ void select(std::span<const float> x, std::uint32_t k, Selection& out) {
   out.threshold = std::bit_cast<float>(least);
 }
 
+void select_segments(std::span<const float> x, std::span<const std::size_t> offsets, std::span<const std::uint32_t> ks,
+                     SegmentSelection& out) {
+  GLEANER_CHECK(offsets.size() == ks.size() + 1 && offsets.front() == 0 && offsets.back() == x.size());
+  GLEANER_CHECK(std::ranges::is_sorted(offsets) && x.size() <= std::numeric_limits<std::uint32_t>::max());
+  const Parallel* parallel = out.parallel;
+  out = {.parallel = parallel};
+  out.begins.push_back(0);
+  for (std::size_t s = 0; s < ks.size(); ++s) {
+    Selection of_segment;
+    select(x.subspan(offsets[s], offsets[s + 1] - offsets[s]), ks[s], of_segment);
+    if (of_segment.non_finite_index != Selection::kAllFinite) {
+      out = {.non_finite_index = offsets[s] + of_segment.non_finite_index, .parallel = parallel};
+      return;
+    }
+    for (const std::uint32_t index : of_segment.indices) {
+      out.indices.push_back(static_cast<std::uint32_t>(offsets[s]) + index);
+    }
+    out.values.insert(out.values.end(), of_segment.values.begin(), of_segment.values.end());
+    out.begins.push_back(out.indices.size());
+    out.thresholds.push_back(of_segment.threshold);
+    out.squared_norms.push_back(of_segment.squared_norm);
+  }
+}
+
 void accumulate_and_select(std::span<const float> update, std::span<float> residual, std::uint32_t k, Selection& out) {
   GLEANER_CHECK(update.size() == residual.size());
   for (std::size_t i = 0; i < residual.size(); ++i) residual[i] = residual[i] + update[i];
@@ -148,6 +172,7 @@ const KernelTable& reference_kernels() {
   static constexpr KernelTable table = {
       .name = "reference",
       .select = select,
+      .select_segments = select_segments,
       .accumulate_and_select = accumulate_and_select,
       .subtract_and_select = subtract_and_select,
       .take_out = take_out,
