@@ -93,6 +93,12 @@ void check_formats(const RunSettings& s, config::Reading& reading) {
                     fmt::format("is {}, expected at most {} with the value format f16, which holds nothing larger",
                                 s.spec.clip_exponent, kLargestPowerInF16));
   }
+  if (reading.sound({"compression.value_format", "compression.compressor"}) && s.spec.value_format_up == "sign" &&
+      s.spec.compressor == "dense") {
+    reading.mistake("compression.value_format",
+                    "is sign, expected another one with the compressor dense: a scaled sign says nothing of entries "
+                    "that differ in size, take ternary");
+  }
 }
 
 void check_cohort(const RunSettings& s, config::Reading& reading) {

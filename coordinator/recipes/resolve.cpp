@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "compression/codec/value_codec.hpp"
 #include "compression/upload_rule.hpp"
 #include "coordinator/recipes/run_keys.hpp"
 #include "training/model.hpp"
@@ -100,7 +101,9 @@ void resolve_cohort(RunFile& file, config::Reading& reading) {
 
 // A first estimate for the planner; later rounds measure it. Indices of sparse updates take about ten bits.
 double bytes_per_entry(const RunSpec& spec) {
-  const double value = spec.value_format_up == "f32" ? 4.0 : spec.value_format_up == "f16" ? 2.0 : 1.0;
+  constexpr std::uint64_t kMany = 1U << 20;
+  const auto format = parse_value_format(spec.value_format_up);
+  const double value = static_cast<double>(codec::value_bytes(format.value_or(ValueFormat::f32), kMany)) / kMany;
   return spec.compressor == "dense" ? value : value + 1.25;
 }
 

@@ -112,6 +112,12 @@ Section training_section(RunFile& file) {
             .description = "Added to the gradient as this multiple of the weights."}}};
 }
 
+std::vector<std::string> value_format_keys() {
+  std::vector<std::string> keys;
+  for (const ValueFormat format : kValueFormats) keys.emplace_back(to_string(format));
+  return keys;
+}
+
 Section compression_section(RunFile& file) {
   RunSettings& s = file.settings;
   return {"compression",
@@ -129,8 +135,8 @@ Section compression_section(RunFile& file) {
             .description = "The share of the entries that change from one version to the next.",
             .default_note = kOfRecipe},
            {.name = "value_format",
-            .kind = config::one_of(s.spec.value_format_up, {"f32", "f16", "int8"}),
-            .description = "Of a device's update.",
+            .kind = config::one_of(s.spec.value_format_up, value_format_keys()),
+            .description = "Of a device's update; `sign` only with `topk`.",
             .default_note = kOfRecipe},
            {.name = "value_format_down",
             .kind = config::choice(s.step.patch_values, value_format_names()),
@@ -239,9 +245,7 @@ Section server_section(RunFile& file) {
 
 std::vector<std::pair<std::string, ValueFormat>> value_format_names() {
   std::vector<std::pair<std::string, ValueFormat>> names;
-  for (const ValueFormat format : {ValueFormat::f32, ValueFormat::f16, ValueFormat::int8}) {
-    names.emplace_back(to_string(format), format);
-  }
+  for (const ValueFormat format : kValueFormats) names.emplace_back(to_string(format), format);
   return names;
 }
 
