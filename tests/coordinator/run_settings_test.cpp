@@ -197,7 +197,8 @@ r.toml:10: run.seed: is the integer -1, expected an integer of at least 0
 r.toml:12: training.batch_size: is the integer 0, expected an integer from 1 to 1048576
 r.toml:13: training.learning_rate: is the string "fast", expected a number above 0, at most 1000
 r.toml:15: compression.density: is the number 1.5, expected a number above 0, at most 1
-r.toml:16: compression.value_format: is the string "f8", expected "f32", "f16", "int8", "bf16", "int4", "ternary" or "sign"; did you mean "f32"?
+r.toml:16: compression.value_format: is the string "f8", expected "f32", "f16", "int8", )"
+            R"("bf16", "int4", "ternary" or "sign"; did you mean "f32"?
 r.toml:18: cohort.deadline: is the integer 30, expected a duration of at most 30d such as "30s", "1500ms" or "5m")");
 }
 
