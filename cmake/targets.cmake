@@ -77,12 +77,21 @@ function(gleaner_test name)
   endif()
 endfunction()
 
-# gleaner_fuzz(NAME SOURCES a.cpp... LINK targets...): a libFuzzer target, built when GLEANER_FUZZ is on.
+# gleaner_fuzz(NAME SOURCES a.cpp... LINK targets...): a libFuzzer target, built when GLEANER_FUZZ is on. Otherwise,
+#   where seeds/NAME.txt lies beside it, the test fuzz_smoke.NAME runs the same code on inputs that never change: they
+#   come from the target gleaner_fuzz_smoke.
 function(gleaner_fuzz name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})
+  set(seeds ${CMAKE_CURRENT_SOURCE_DIR}/seeds/${name}.txt)
   if(NOT GLEANER_FUZZ)
+    if(EXISTS ${seeds})
+      gleaner_executable_(${name}_smoke ${arg_SOURCES})
+      target_link_libraries(${name}_smoke PRIVATE gleaner_flags gleaner_fuzz_smoke ${arg_LINK})
+      add_test(NAME fuzz_smoke.${name} COMMAND ${name}_smoke ${seeds})
+      set_tests_properties(fuzz_smoke.${name} PROPERTIES TIMEOUT 300)
+    endif()
     return()
   endif()
-  cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})
   gleaner_executable_(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE gleaner_flags ${arg_LINK})
   target_link_options(${name} PRIVATE -fsanitize=fuzzer)

@@ -1,5 +1,6 @@
-// Whatever the bytes, decode_payload returns a refusal or a vector that is safe to fold; what it accepted and is coded
-// again decodes to the same vector. The first bytes choose the groups, the grant and the clip.
+// Whatever the bytes, decode_payload returns a refusal or a vector that is safe to fold, the cursor says the same, and
+// what was accepted and is coded again decodes to the same vector. The first bytes choose the groups, the grant and the
+// clip.
 
 #include <algorithm>
 #include <bit>
@@ -9,6 +10,7 @@
 
 #include "common/check.hpp"
 #include "compression/payload.hpp"
+#include "compression/payload_cursor.hpp"
 
 namespace gleaner {
 namespace {
@@ -25,6 +27,25 @@ void check_valid(const SparseVector& vector, const Grouping& grouping, const Pay
   }
 }
 
+void check_cursor(ByteView bytes, const Grouping& grouping, const PayloadLimits& limits,
+                  const Admitted<SparseVector>& decoded) {
+  auto cursor = PayloadCursor::open(bytes, grouping, limits);
+  GLEANER_CHECK(cursor.has_value() == decoded.has_value());
+  if (!cursor) {
+    GLEANER_CHECK(cursor.error().code() == decoded.error().code());
+    GLEANER_CHECK(cursor.error().detail() == decoded.error().detail());
+    return;
+  }
+  std::size_t at = 0;
+  for (auto block = cursor->next(); !block.indices.empty(); block = cursor->next()) {
+    GLEANER_CHECK(block.indices.size() == block.values.size() && at + block.indices.size() <= decoded->indices.size());
+    GLEANER_CHECK(std::ranges::equal(block.indices, std::span(decoded->indices).subspan(at, block.indices.size())));
+    GLEANER_CHECK(std::ranges::equal(block.values, std::span(decoded->values).subspan(at, block.values.size())));
+    at += block.indices.size();
+  }
+  GLEANER_CHECK(at == decoded->indices.size() && at == cursor->entries());
+}
+
 void run(ByteView input) {
   ByteReader in(input);
   const unsigned groups = in.get<std::uint8_t>() % 5;
@@ -35,7 +56,9 @@ void run(ByteView input) {
   }
   const PayloadLimits limits = {.entries_max = in.get<std::uint16_t>(),
                                 .clip = std::bit_cast<float>(std::uint32_t{in.get<std::uint8_t>() % 254U + 1} << 23)};
-  const auto decoded = decode_payload(in.get_bytes(in.remaining()), grouping, limits);
+  const ByteView bytes = in.get_bytes(in.remaining());
+  const auto decoded = decode_payload(bytes, grouping, limits);
+  check_cursor(bytes, grouping, limits, decoded);
   if (!decoded) return;
   check_valid(*decoded, grouping, limits);
   for (const ValueFormat format : kValueFormats) {
