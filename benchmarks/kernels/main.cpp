@@ -23,7 +23,8 @@ struct Group {
   void (*measure)(KernelRows&);
 };
 constexpr Group kGroups[] = {{"select", measure_select},   {"fused", measure_fused}, {"hard", measure_weak_spots},
-                             {"threads", measure_threads}, {"avx", measure_targets}, {"scatter", measure_scatter}};
+                             {"threads", measure_threads}, {"avx", measure_targets}, {"scatter", measure_scatter},
+                             {"codec", measure_codec}};
 
 const char* verdict(const KernelRow& row) {
   if (!row.open.empty()) return "open";
@@ -99,8 +100,8 @@ int main(int argc, char** argv) {
   std::string json;
   std::string only;
   app.add_option("--json", json, "also write the rows as JSON to this file");
-  app.add_option("--only", only, "one group: select, fused, hard, threads, avx or scatter")
-      ->check(CLI::IsMember({"select", "fused", "hard", "threads", "avx", "scatter"}));
+  app.add_option("--only", only, "one group: select, fused, hard, threads, avx, scatter or codec")
+      ->check(CLI::IsMember({"select", "fused", "hard", "threads", "avx", "scatter", "codec"}));
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -54,5 +54,6 @@ void measure_weak_spots(KernelRows& rows);
 void measure_threads(KernelRows& rows);
 void measure_targets(KernelRows& rows);
 void measure_scatter(KernelRows& rows);
+void measure_codec(KernelRows& rows);
 
 }  // namespace gleaner::bench

@@ -83,10 +83,23 @@ void list_blocks(Indices indices, unsigned shift, std::vector<std::uint32_t>& nu
   }
 }
 
+// A block of twice the size is occupied at least half as often, so that bitmaps only grow with the shift: where those
+// of the least one need more than `most`, none pays. Full blocks have no bitmaps, but then the smallest are full as
+// well.
+bool blocks_may_pay(Indices indices, std::uint64_t most) {
+  std::uint32_t changes = 0;
+  for (std::size_t j = 1; j < indices.size(); ++j) {
+    changes += (indices[j] ^ indices[j - 1]) >> BlocksStream::kShiftMin != 0 ? 1U : 0U;
+  }
+  const std::uint64_t bitmaps = std::uint64_t{changes} + 1;  // of a byte each
+  const bool maybe_full = indices.size() + 8 > bitmaps * 8;  // but for the last block, which may be cut short
+  return bitmaps <= most || maybe_full;
+}
+
 // Of every shift the bitmaps are known at once and the numbers are not; only where the bitmaps and a bit for each
 // number leave room below `most` bytes are the numbers listed.
 std::optional<IndexPlan> plan_blocks(Indices indices, std::uint32_t size, std::uint64_t most) {
-  if (indices.empty()) return std::nullopt;
+  if (indices.empty() || !blocks_may_pay(indices, most)) return std::nullopt;
   const auto blocks = occupied_blocks(indices);
   std::optional<IndexPlan> best;
   std::vector<std::uint32_t> numbers;

@@ -43,6 +43,18 @@ struct Block {
 // Writes the codes of a block behind its exponent, which it returns.
 using EncodeBlock = int (*)(Block block, float clip, std::byte* codes);
 
+// Codes of 16 bits go through an array of their own: bytes may lie over anything, which would forbid vector code.
+template <class Encode, class Decode>
+void put_16_bits(std::span<float> sent, std::byte* to, Encode encode, Decode decode) {
+  std::array<std::uint16_t, kBlockEntries> codes;
+  for (std::size_t begin = 0; begin < sent.size(); begin += kBlockEntries) {
+    const auto block = sent.subspan(begin, std::min(kBlockEntries, sent.size() - begin));
+    for (std::size_t j = 0; j < block.size(); ++j) codes[j] = encode(block[j]);
+    for (std::size_t j = 0; j < block.size(); ++j) block[j] = decode(codes[j]);
+    std::memcpy(to + 2 * begin, codes.data(), 2 * block.size());
+  }
+}
+
 void put_f16(Bytes& out, std::span<float> sent) {
   // The largest comes to lie in [2^14, 2^15].
   const int exponent = std::clamp(floor_log2(largest_magnitude(sent)) - 14, kF16Exponents.least, kF16Exponents.most);
@@ -51,23 +63,15 @@ void put_f16(Bytes& out, std::span<float> sent) {
   const std::size_t at = out.size();
   out.resize(at + 1 + 2 * sent.size());
   out[at] = static_cast<std::byte>(exponent);
-  std::byte* to = out.data() + at + 1;
-  for (std::size_t j = 0; j < sent.size(); ++j) {
-    const std::uint16_t half = to_half(sent[j] * inverse);
-    std::memcpy(to + 2 * j, &half, 2);
-    sent[j] = from_half(half) * scale;
-  }
+  put_16_bits(
+      sent, out.data() + at + 1, [inverse](float x) { return to_half(x * inverse); },
+      [scale](std::uint16_t half) { return from_half(half) * scale; });
 }
 
 void put_bf16(Bytes& out, std::span<float> sent) {
   const std::size_t at = out.size();
   out.resize(at + 2 * sent.size());
-  std::byte* to = out.data() + at;
-  for (std::size_t j = 0; j < sent.size(); ++j) {
-    const std::uint16_t code = to_bf16(sent[j]);
-    std::memcpy(to + 2 * j, &code, 2);
-    sent[j] = from_bf16(code);
-  }
+  put_16_bits(sent, out.data() + at, to_bf16, from_bf16);
 }
 
 // The exponent with which the largest value becomes a level of at most `most`, and above half of it.
@@ -181,10 +185,16 @@ int encode_sign(Block block, float clip, std::byte* codes) {
     return exponent;
   }
   const auto magnitude = std::bit_cast<std::uint32_t>(power_of_two(exponent));
+  std::array<std::uint8_t, kSignBlock> signs{};
   for (std::size_t j = 0; j < block.sent.size(); ++j) {
     const std::uint32_t sign = std::bit_cast<std::uint32_t>(block.sent[j]) >> 31;
-    codes[j / 8] |= static_cast<std::byte>(sign << (j % 8));
+    signs[j] = static_cast<std::uint8_t>(sign);
     block.sent[j] = std::bit_cast<float>(sign << 31 | magnitude);
+  }
+  for (std::size_t j = 0; j < (block.sent.size() + 7) / 8; ++j) {
+    unsigned byte = 0;
+    for (unsigned k = 0; k < 8; ++k) byte |= unsigned{signs[8 * j + k]} << k;
+    codes[j] = static_cast<std::byte>(byte);
   }
   return exponent;
 }
