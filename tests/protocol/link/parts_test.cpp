@@ -164,10 +164,15 @@ bool can_connect(asio::io_context& io, const char* address, std::uint16_t port) 
 TEST(Acceptor, TakesBothFamilies) {
   asio::io_context io(1);
   auto acceptor = Acceptor::listen(io.get_executor(), "::", 0);
-  if (!acceptor && acceptor.error().message().find("no IPv6") != std::string::npos) GTEST_SKIP() << "no IPv6 here";
+  if (!acceptor) {
+    // A machine without IPv6 says so, and the other family is there.
+    EXPECT_THAT(acceptor.error().message(), HasSubstr("no IPv6"));
+    acceptor = Acceptor::listen(io.get_executor(), "0.0.0.0", 0);
+  } else {
+    EXPECT_TRUE(can_connect(io, "::1", (*acceptor)->endpoint().port()));
+  }
   ASSERT_TRUE(acceptor.has_value()) << acceptor.error().message();
   EXPECT_TRUE(can_connect(io, "127.0.0.1", (*acceptor)->endpoint().port()));
-  EXPECT_TRUE(can_connect(io, "::1", (*acceptor)->endpoint().port()));
 }
 
 TEST(Acceptor, ExplainsWhyItCannotListen) {
