@@ -13,7 +13,7 @@ enum class ErrorCode {
   bad_input,   // the user's file or argument is wrong: say so and end (exit code 2)
   peer_fault,  // bytes or behaviour of the far side are wrong: refuse them, keep serving the others
   retry,       // the far side or the network is not there now: try again later, slowly
-  no_space,    // the disk is full: suspend, keep everything in memory, try again
+  no_space,    // nothing can be stored now (a full disk): suspend, keep everything in memory, try again
   corrupt,     // stored bytes fail their check: stop and say which file
   conflict,    // somebody else holds it (lock, name): stop
   not_found,   // no such name, file or row

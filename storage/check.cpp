@@ -33,6 +33,7 @@ Result<std::vector<LoggedRound>> read_log(Connection& connection, RunId run) {
 
 // One read transaction, so that beside a running coordinator everything is seen at one moment.
 Status SqliteDatabase::check() {
+  GLEANER_TRY(connection_->in_place());
   GLEANER_ASSIGN(Transaction transaction, Transaction::begin(*connection_, Transaction::Kind::read));
   GLEANER_TRY(check_pages());
   GLEANER_ASSIGN(const std::vector<RunRow> all, runs());

@@ -92,6 +92,10 @@ Result<std::unique_ptr<SqliteDatabase>> SqliteDatabase::open(const std::string& 
 Status SqliteDatabase::renew_identity(bool is_copy) {
   GLEANER_ASSIGN(const auto old_token, connection_->first<std::uint64_t>("SELECT value FROM meta WHERE key = 'token'"));
   const bool is_swapped = old_token && std::ranges::count(lock_->tokens(), *old_token) == 0;
+  if (!old_token && !lock_->tokens().empty()) {
+    log_warn("{}: was served before but is not there any more: an empty one is made, without the runs of then",
+             connection_->path());
+  }
   const std::uint64_t new_token = random_bits();
   std::vector<std::uint64_t> accepted = {new_token};
   if (old_token && !is_swapped) accepted.push_back(*old_token);

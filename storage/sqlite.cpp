@@ -200,6 +200,15 @@ Status Connection::checkpoint() {
   return {};
 }
 
+Status Connection::in_place() const {
+  int moved = 0;
+  if (sqlite3_file_control(handle_, "main", SQLITE_FCNTL_HAS_MOVED, &moved) != SQLITE_OK || moved == 0) return {};
+  return fail(ErrorCode::no_space,
+              fmt::format("{}: was removed, moved or replaced while it is served, and nothing can be stored; put the "
+                          "file back, or save what is known with `gleaner db backup FILE`, stop, and restore that",
+                          path_));
+}
+
 // The transaction before it is on disk whatever happens here, so a failure is only reported; the next commit tries
 // again.
 void Connection::fold_large_wal() {
@@ -268,11 +277,13 @@ Error Connection::failure(int code) const {
 
 Result<Transaction> Transaction::begin(Connection& connection, Kind kind) {
   GLEANER_CHECK(!connection.in_transaction());
+  if (kind != Kind::read) GLEANER_TRY(connection.in_place());
   // Not as a kept statement: SQLite takes this setting over when the statement is prepared.
   if (kind == Kind::deferred_write) GLEANER_TRY(connection.script("PRAGMA synchronous = NORMAL"));
   Transaction transaction(connection, kind);
   connection.defers_ = kind == Kind::deferred_write;
-  GLEANER_TRY(connection.execute(kind == Kind::read ? "BEGIN" : "BEGIN IMMEDIATE"));
+  GLEANER_ASSIGN(Statement statement, connection.query(kind == Kind::read ? "BEGIN" : "BEGIN IMMEDIATE"));
+  GLEANER_TRY(connection.run_to_end(statement));
   return transaction;
 }
 

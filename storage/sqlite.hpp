@@ -2,7 +2,8 @@
 // SQLite behind three small types: a connection with its prepared statements, one use of a statement, a transaction.
 // One thread. Errors: a full disk or quota is no_space, damaged bytes are corrupt, a lock held elsewhere is conflict,
 // any other I/O error is fatal; each names the file. After no_space the connection goes on working. A flush that fails
-// for lack of space is no_space as well, unless deferred writes rested on it: then it is fatal.
+// for lack of space is no_space as well, unless deferred writes rested on it: then it is fatal. So is a write to a file
+// that was removed or replaced meanwhile: both end when somebody puts things right.
 
 #include <cstdint>
 #include <limits>
@@ -92,6 +93,7 @@ class Connection {
   }
   template <class... Args>
   Status execute(std::string_view sql, const Args&... args) {
+    if (!in_transaction()) GLEANER_TRY(in_place());
     {
       GLEANER_ASSIGN(Statement statement, query(sql, args...));
       GLEANER_TRY(run_to_end(statement));
@@ -111,6 +113,10 @@ class Connection {
   std::int64_t changes() const;  // rows touched by the last statement
   bool in_transaction() const;
   Status checkpoint();  // as much as readers allow; never waits for them
+
+  // no_space when the file at path() is no longer the one that is open: what is written would be lost with the process.
+  // Every write asks; reading goes on, so that a copy can still be made.
+  Status in_place() const;
 
   // A copy of every page as it is now in a file that must not exist yet, with another application id; on disk at
   // return.

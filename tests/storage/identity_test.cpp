@@ -182,6 +182,33 @@ TEST_F(Identity, a_restored_backup_that_crashes_keeps_what_it_did_since) {
   EXPECT_TRUE(database->check());
 }
 
+TEST_F(Identity, nothing_is_stored_in_a_file_that_lost_its_name) {
+  const std::string aside = folder_ / "aside.db";
+  make_run();
+  auto database = serve(path_);
+  std::filesystem::rename(path_, aside);
+  const auto refuses_all = [&database] {
+    for (const Status& status :
+         {database->commit(kRun, record_of(2)), database->issue_plans(kRun, {plan_row(3)}),
+          database->create_run(run_row("other", {2})), database->set_run_state(kRun, RunState::paused),
+          database->begin_snapshot(kRun, {1}, 10), database->audit("a", "b", "c"), database->check()}) {
+      ASSERT_FALSE(status);
+      EXPECT_EQ(status.error().code(), ErrorCode::no_space);
+      EXPECT_THAT(status.error().message(), HasSubstr("removed, moved or replaced"));
+    }
+  };
+  refuses_all();
+  std::filesystem::copy_file(aside, path_);
+  refuses_all();  // another file under the name is no better
+  EXPECT_EQ(database->run(kRun)->version, Version{1});
+  ASSERT_TRUE(database->backup(folder_ / "saved.db")) << "what is known can be saved";
+  std::filesystem::rename(aside, path_);
+  EXPECT_TRUE(database->commit(kRun, record_of(2))) << "goes on when the file is back";
+  EXPECT_TRUE(database->check());
+  database.reset();
+  EXPECT_EQ(serve(folder_ / "saved.db")->run(kRun)->version, Version{1});
+}
+
 TEST_F(Identity, inspection_disturbs_nothing_beside_a_running_service) {
   make_run();
   const auto service = serve(path_);
