@@ -30,6 +30,10 @@ Error NewFile::failed(const char* what) const {
 Result<NewFile> NewFile::create(const std::string& path, Existing existing) {
   struct stat status{};
   if (existing == Existing::keep && ::lstat(path.c_str(), &status) == 0) return fail(exists(path));
+  // A rename would put the file in the place of whatever has the name: /dev/null, or what a symbolic link stands for.
+  if (::lstat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+    return fail(ErrorCode::conflict, fmt::format("{}: is no plain file, and stays; name another", path));
+  }
   NewFile file(path, existing);
   file.partial_ = fmt::format("{}.partial-{}", path, ::getpid());
   file.descriptor_ = ::open(file.partial_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kMode);

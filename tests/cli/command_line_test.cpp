@@ -1,4 +1,5 @@
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 
 #include <boost/json.hpp>
 
@@ -103,6 +104,20 @@ TEST_F(InTemporaryFolder, NewFileAppearsWholeOrNotAtAll) {
   ASSERT_TRUE(file->write(as_bytes("whole")));
   ASSERT_TRUE(file->commit());
   EXPECT_EQ(read("a"), "whole");
+}
+
+TEST_F(InTemporaryFolder, NewFileReplacesPlainFilesAlone) {
+  write("target", "stays");
+  std::filesystem::create_directory(path("folder"));
+  std::filesystem::create_symlink(path("target"), path("link"));
+  std::filesystem::create_symlink(path("nowhere"), path("dangling"));
+  ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
+  for (const char* name : {"folder", "link", "dangling", "pipe"}) {
+    const auto file = NewFile::create(path(name), Existing::replace);
+    ASSERT_FALSE(file) << name;
+    EXPECT_EQ(file.error().code(), ErrorCode::conflict) << name;
+  }
+  EXPECT_EQ(read("target"), "stays");
 }
 
 }  // namespace
