@@ -183,7 +183,7 @@ Result<Partition> make_partition(const PartitionSpec& spec, std::span<const std:
   if (needed > labels.size()) {
     return fail(ErrorCode::bad_input,
                 fmt::format("{} devices with at least {} samples each need {} samples, the data set has {}: use fewer "
-                            "devices or a smaller min_samples",
+                            "devices or a smaller samples_min",
                             devices, spec.min_samples, needed, labels.size()));
   }
   GLEANER_ASSIGN(Lists lists, row->split(spec, {labels, devices, seed}));

@@ -123,7 +123,7 @@ TEST(Partition, ImpossibleMinimumSaysTheNumbers) {
   EXPECT_EQ(result.error().code(), ErrorCode::bad_input);
   EXPECT_EQ(result.error().message(),
             "10 devices with at least 10 samples each need 100 samples, the data set has 99: use fewer devices or a "
-            "smaller min_samples");
+            "smaller samples_min");
   EXPECT_FALSE(make_partition({.name = "iid", .min_samples = 0xffffffffU}, labels, 0xffffffffU, 1).has_value());
 }
 
