@@ -53,8 +53,11 @@ void RunEngine::device_accepted(const DeviceName& device, const Accept& accept) 
                               .pending_digest = accept.pending_digest};
   const auto hash = hashes_.find(accept.version);
   event.base_hash = hash == hashes_.end() ? 0 : hash->second;
-  const std::uint64_t turn = ++turns_[device];
-  if (event.pending_plan.value == 0 || machine_->plan_is_open(event.pending_plan)) {
+  const bool at_once = event.pending_plan.value == 0 || machine_->plan_is_open(event.pending_plan);
+  // The first connection of a device that waits for nothing needs no number: most of a large population is such.
+  if (!at_once || machine_->knows(device) || turns_.contains(device)) ++turns_[device];
+  const std::uint64_t turn = turn_of(device);
+  if (at_once) {
     handle(event);
     return;
   }
@@ -85,8 +88,7 @@ void RunEngine::device_measured(const DeviceName& device, const DeviceRow& rates
 }
 
 std::optional<DeviceProfile> RunEngine::profile_of(const DeviceName& device) const {
-  const DeviceProfile* profile = machine_->profile_of(device);
-  return profile == nullptr ? std::nullopt : std::optional(*profile);
+  return machine_->profile_of(device);
 }
 
 void RunEngine::report_training(const DeviceName& device, std::uint32_t samples, std::uint32_t compute_ms) {
@@ -209,10 +211,8 @@ RunStatus RunEngine::status() const {
                    .counters = machine_->counters()};
   status.row.version = machine_->version();
   status.row.model_hash = machine_->model_hash();
-  for (const auto& [name, device] : machine_->devices()) {
-    ++status.devices_known;
-    status.devices_connected += device.connected ? 1 : 0;
-  }
+  status.devices_known = static_cast<std::uint32_t>(machine_->devices_known());
+  status.devices_connected = static_cast<std::uint32_t>(machine_->devices_connected());
   status.traffic = committed_traffic_;
   const SocketBytes sockets = needs_.outbox->socket_bytes();
   status.traffic.up_bytes += sockets.up_bytes - counted_.up_bytes;

@@ -39,14 +39,14 @@ void Machine::on(const UpdateArrived& e) {
   } else if (phase_ == Phase::collecting) {
     fold(*plan);
   } else {
-    plan->state = PlanState::deferred;
+    move(*plan, PlanState::deferred);
   }
   maybe_close();
   try_start_round();
 }
 
 void Machine::fold(OpenPlan& plan) {
-  plan.state = PlanState::folding;
+  move(plan, PlanState::folding);
   act(Fold{plan.row.id, plan.row.device, plan.answer.samples, plan.row.entries_max});
 }
 
@@ -65,7 +65,7 @@ void Machine::on(const SkipArrived& e) {
                   .left = e.left,
                   .right = e.right,
                   .loss = e.loss};
-  plan->state = PlanState::skipped;
+  move(*plan, PlanState::skipped);
   maybe_close();
 }
 
@@ -87,7 +87,7 @@ void Machine::on(const FoldDone& e) {
   if (e.refusal) {
     refuse_plan(*plan, e.refusal->code(), e.refusal->detail());
   } else {
-    plan->state = PlanState::folded;
+    move(*plan, PlanState::folded);
     plan->answer.outcome = Outcome::included;
     if (plan->answer.samples > 0) ++usable_folds_;
   }
@@ -99,7 +99,7 @@ void Machine::on(const FoldDone& e) {
 }
 
 void Machine::refuse_plan(OpenPlan& plan, RefusalCode code, const std::string& detail) {
-  plan.state = PlanState::refused;
+  move(plan, PlanState::refused);
   plan.answer.refusal = code;
   plan.answer.outcome = is_content_fault(code) ? Outcome::refused : Outcome::stale;
   act(SendRefused{plan.row.device, plan.row.id, code, detail});

@@ -6,20 +6,48 @@
 
 namespace gleaner::round {
 
-void Machine::maybe_close() {
-  if (phase_ != Phase::collecting) return;
-  RoundProgress progress{.answers_wanted = answers_wanted_, .all_must_answer = settings_.spec.reproducible};
+void Machine::move(OpenPlan& plan, PlanState state) {
+  const bool counts = plan.in_this_round(round_);
+  const auto count = [&](std::uint32_t change) {
+    if (plan.state == PlanState::folding) folding_ += change;
+    if (!counts) return;
+    if (plan.state == PlanState::sent) {
+      if (devices_.at(plan.row.device).connected) tally_.connected += change;
+    } else if (plan.state == PlanState::refused) {
+      tally_.failed += change;
+    } else {
+      tally_.answers += change;
+    }
+  };
+  count(-1U);
+  plan.state = state;
+  count(1U);
+}
+
+Machine::Tally Machine::count_plans() const {
+  Tally tally;
   for (const auto& [id, plan] : plans_) {
     if (!plan.in_this_round(round_)) continue;
-    ++progress.planned;
+    ++tally.planned;
     if (plan.state == PlanState::sent) {
-      progress.connected += devices_.at(plan.row.device).connected ? 1 : 0;
+      tally.connected += devices_.at(plan.row.device).connected ? 1 : 0;
     } else if (plan.state == PlanState::refused) {
-      ++progress.failed;
+      ++tally.failed;
     } else {
-      ++progress.answers;
+      ++tally.answers;
     }
   }
+  return tally;
+}
+
+void Machine::maybe_close() {
+  if (phase_ != Phase::collecting) return;
+  RoundProgress progress{.planned = tally_.planned,
+                         .answers = tally_.answers,
+                         .failed = tally_.failed,
+                         .connected = tally_.connected,
+                         .answers_wanted = answers_wanted_,
+                         .all_must_answer = settings_.spec.reproducible};
   progress.deadline = deadline_passed_ ? DeadlineState::passed
                       : deadline_      ? DeadlineState::running
                                        : DeadlineState::none;
@@ -28,6 +56,7 @@ void Machine::maybe_close() {
 }
 
 void Machine::close_round() {
+  GLEANER_CHECK(tally_ == count_plans());
   phase_ = Phase::closing;
   if (deadline_) act(StopTimer{Timer::deadline});
   deadline_.reset();
@@ -35,9 +64,7 @@ void Machine::close_round() {
 }
 
 void Machine::step_when_folded() {
-  for (const auto& [id, plan] : plans_) {
-    if (plan.state == PlanState::folding) return;
-  }
+  if (folding_ > 0) return;
   if (usable_folds_ > 0) {
     phase_ = Phase::stepping;
     act(Step{});
@@ -125,8 +152,8 @@ void Machine::settle_committed(const AnswerRow& answer) {
   const auto it = plans_.find(answer.plan);
   GLEANER_CHECK(it != plans_.end());
   auto& device = devices_.at(answer.device);
-  device.open_plan = {};
-  device.profile.failures_in_a_row = 0;
+  set_open_plan(device, {});
+  device.failures_in_a_row = 0;
   switch (answer.outcome) {
     case Outcome::included:
       ++counters_.uploads;
@@ -137,7 +164,7 @@ void Machine::settle_committed(const AnswerRow& answer) {
     case Outcome::abandoned:
     case Outcome::stale:
       ++counters_.lapsed_plans;
-      ++device.profile.failures_in_a_row;
+      ++device.failures_in_a_row;
       break;
     default: break;
   }

@@ -36,11 +36,33 @@ Machine::Machine(const RunSettings& settings, Start start, const Planner& planne
       counters_(start.counters) {
   for (auto& row : start.open_plans) {
     auto& device = devices_[row.device];
-    device.samples = row.samples;
-    device.open_plan = row.id;
-    device.profile.name = row.device;
+    set_samples(device, row.samples);
+    set_open_plan(device, row.id);
     plans_[row.id].row = std::move(row);
   }
+}
+
+void Machine::set_connected(Device& device, bool connected) {
+  if (device.connected == connected) return;
+  const OpenPlan* plan = find_plan(device.open_plan);
+  if (plan != nullptr && is_awaited(*plan)) tally_.connected += connected ? 1U : -1U;
+  ready_ -= device.ready() ? 1 : 0;
+  connected_ -= device.connected ? 1 : 0;
+  device.connected = connected;
+  connected_ += connected ? 1 : 0;
+  ready_ += device.ready() ? 1 : 0;
+}
+
+void Machine::set_open_plan(Device& device, PlanId plan) {
+  ready_ -= device.ready() ? 1 : 0;
+  device.open_plan = plan;
+  ready_ += device.ready() ? 1 : 0;
+}
+
+void Machine::set_samples(Device& device, std::uint32_t samples) {
+  samples_total_ -= device.samples;
+  device.samples = samples;
+  samples_total_ += samples;
 }
 
 std::vector<Action> Machine::begin(Instant now) {
@@ -82,11 +104,11 @@ Machine::OpenPlan* Machine::find_plan(PlanId id) {
 }
 
 void Machine::on(const DeviceAccepted& e) {
-  auto& device = devices_[e.device];
-  device.connected = true;
-  device.samples = e.samples;
-  device.profile.name = e.device;
-  device.profile.samples = e.samples;
+  const auto [entry, is_new] = devices_.try_emplace(e.device);
+  auto& device = entry->second;
+  if (is_new) device.planned_round = round_;
+  set_connected(device, true);
+  set_samples(device, e.samples);
   const bool same_lineage = e.has_model && e.lineage == lineage_;
   if (same_lineage && e.version > version_ && lineage_may_change_) {
     // Devices are never ahead of the database unless it was restored from an older copy.
@@ -133,7 +155,7 @@ void Machine::resend_plan(const DeviceName& name, Device& device) {
   }
   if (plan->row.base == version_) return;  // not stored yet: sent when it is
   // Its base is gone and it was not trained as far as the device says: nothing can come of it any more.
-  plan->state = PlanState::refused;
+  move(*plan, PlanState::refused);
   plan->answer = {.plan = plan->row.id, .device = name, .outcome = Outcome::abandoned};
   maybe_close();
 }
@@ -154,7 +176,7 @@ void Machine::send_plan(const DeviceName& name, Device& device, const PlanRow& r
 void Machine::on(const DeviceLeft& e) {
   const auto it = devices_.find(e.device);
   if (it == devices_.end()) return;
-  it->second.connected = false;
+  set_connected(it->second, false);
   // A device that never held a plan leaves no trace in the population.
   maybe_close();
 }
@@ -185,19 +207,29 @@ void Machine::on(const Resumed&) {
 void Machine::on(const ProfileMeasured& e) {
   const auto it = devices_.find(e.device);
   if (it == devices_.end()) return;
-  auto& profile = it->second.profile;
+  auto& device = it->second;
   if (e.uplink_bytes_per_s > 0)
-    profile.uplink_bytes_per_s = update_rate(profile.uplink_bytes_per_s, e.uplink_bytes_per_s);
+    device.uplink_bytes_per_s = update_rate(device.uplink_bytes_per_s, e.uplink_bytes_per_s);
   if (e.downlink_bytes_per_s > 0)
-    profile.downlink_bytes_per_s = update_rate(profile.downlink_bytes_per_s, e.downlink_bytes_per_s);
-  if (e.samples_per_s > 0) profile.samples_per_s = update_rate(profile.samples_per_s, e.samples_per_s);
+    device.downlink_bytes_per_s = update_rate(device.downlink_bytes_per_s, e.downlink_bytes_per_s);
+  if (e.samples_per_s > 0) device.samples_per_s = update_rate(device.samples_per_s, e.samples_per_s);
 }
 
 void Machine::on(const EvaluationDone&) {}
 
-const DeviceProfile* Machine::profile_of(const DeviceName& device) const {
+DeviceProfile Machine::profile_of(const DeviceName& name, const Device& device) const {
+  return {.name = name,
+          .samples = device.samples,
+          .uplink_bytes_per_s = device.uplink_bytes_per_s,
+          .downlink_bytes_per_s = device.downlink_bytes_per_s,
+          .samples_per_s = device.samples_per_s,
+          .rounds_since_planned = round_ - std::min(round_, device.planned_round),
+          .failures_in_a_row = device.failures_in_a_row};
+}
+
+std::optional<DeviceProfile> Machine::profile_of(const DeviceName& device) const {
   const auto it = devices_.find(device);
-  return it == devices_.end() ? nullptr : &it->second.profile;
+  return it == devices_.end() ? std::nullopt : std::optional(profile_of(it->first, it->second));
 }
 
 std::map<DeviceName, DeviceView> Machine::devices() const {
@@ -206,7 +238,7 @@ std::map<DeviceName, DeviceView> Machine::devices() const {
     views[name] = {.connected = device.connected,
                    .samples = device.samples,
                    .open_plan = device.open_plan,
-                   .profile = device.profile};
+                   .profile = profile_of(name, device)};
   }
   return views;
 }

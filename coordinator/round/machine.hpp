@@ -70,7 +70,10 @@ class Machine {
   const Counters& counters() const { return counters_; }
   bool plan_is_open(PlanId plan) const { return plans_.contains(plan); }
   std::map<DeviceName, DeviceView> devices() const;
-  const DeviceProfile* profile_of(const DeviceName& device) const;  // null: not known
+  std::optional<DeviceProfile> profile_of(const DeviceName& device) const;  // none: not known
+  bool knows(const DeviceName& device) const { return devices_.contains(device); }
+  std::size_t devices_known() const { return devices_.size(); }
+  std::size_t devices_connected() const { return connected_; }
   const std::string& waiting_for() const { return waiting_for_; }
   // Why nothing can be stored; stays while it is tried again. Empty: it can.
   const std::string& suspension() const { return suspension_; }
@@ -79,23 +82,43 @@ class Machine {
   enum class PlanState { sent, deferred, folding, folded, skipped, refused };
   struct OpenPlan {
     PlanRow row;
-    PlanState state = PlanState::sent;
+    PlanState state = PlanState::sent;  // move() changes it
     AnswerRow answer;
     Instant issued;
     bool in_this_round(std::uint32_t round) const { return row.round == round; }
   };
+  // Kept small: a population may have a million of them. Its name is the key.
   struct Device {
-    bool connected = false;
-    std::uint32_t samples = 0;
-    bool has_model = false;
-    Version holds;
     PlanId open_plan;
     PlanId to_settle;
+    double uplink_bytes_per_s = 0.0;
+    double downlink_bytes_per_s = 0.0;
+    double samples_per_s = 0.0;
+    std::uint32_t samples = 0;
+    Version holds;
+    std::uint32_t planned_round = 0;  // the last one it was planned for, or in which it came
+    std::uint32_t failures_in_a_row = 0;
     Outcome settle_outcome = Outcome::unknown;
-    DeviceProfile profile;
+    bool connected = false;
+    bool has_model = false;
+
+    bool ready() const { return connected && open_plan.value == 0; }
+  };
+  // Of the open round's plans, kept up to date with every answer: a cohort may have ten thousand of them.
+  struct Tally {
+    std::uint32_t planned = 0;
+    std::uint32_t answers = 0;
+    std::uint32_t failed = 0;
+    std::uint32_t connected = 0;  // plans that wait for a device that is connected
+    friend bool operator==(const Tally&, const Tally&) = default;
   };
 
   // machine.cpp
+  DeviceProfile profile_of(const DeviceName& name, const Device& device) const;
+  // Whatever makes a device ready or not goes through these three.
+  void set_connected(Device& device, bool connected);
+  void set_open_plan(Device& device, PlanId plan);
+  void set_samples(Device& device, std::uint32_t samples);
   void on(const DeviceAccepted& e);
   void on(const DeviceLeft& e);
   void on(const TimerFired& e);
@@ -127,6 +150,9 @@ class Machine {
   void refuse_plan(OpenPlan& plan, RefusalCode code, const std::string& detail);
   void fold(OpenPlan& plan);
   // closing.cpp
+  void move(OpenPlan& plan, PlanState state);  // every change of a plan's state
+  bool is_awaited(const OpenPlan& plan) const { return plan.in_this_round(round_) && plan.state == PlanState::sent; }
+  Tally count_plans() const;
   void on(const Stepped& e);
   void on(const Committed& e);
   void maybe_close();
@@ -165,9 +191,15 @@ class Machine {
   std::optional<Stepped> stepped_;
 
   std::map<DeviceName, Device> devices_;
+  std::size_t connected_ = 0;        // of devices_
+  std::size_t ready_ = 0;            // of devices_: connected, without an open plan
+  std::uint64_t samples_total_ = 0;  // of devices_
   std::map<PlanId, OpenPlan> plans_;
+  Tally tally_;
+  std::uint32_t folding_ = 0;  // of plans_
   std::string waiting_for_;
-  std::string suspension_;  // what was said of it: a full disk is tried often and told once
+  bool waits_for_devices_ = false;  // and that was said
+  std::string suspension_;          // what was said of it: a full disk is tried often and told once
   Counters counters_;
   std::vector<Action> actions_;
 };

@@ -10,9 +10,11 @@ namespace gleaner::round {
 
 std::vector<DeviceProfile> Machine::eligible_devices() const {
   std::vector<DeviceProfile> eligible;
+  eligible.reserve(ready_);
   for (const auto& [name, device] : devices_) {
-    if (device.connected && device.open_plan.value == 0) eligible.push_back(device.profile);
+    if (device.ready()) eligible.push_back(profile_of(name, device));
   }
+  GLEANER_CHECK(eligible.size() == ready_);
   return eligible;
 }
 
@@ -35,11 +37,11 @@ std::uint32_t Machine::answers_wanted_of(std::size_t planned) const {
 
 Result<Grid> Machine::grid_for_round() const {
   // Everybody whose update could still be folded: each device has at most one open plan.
-  std::uint64_t weight = 0;
-  for (const auto& [name, device] : devices_) {
+  std::uint64_t weight = samples_total_;
+  for (const auto& [id, plan] : plans_) {
     // A device that states another sample count later is still answered for what its plan says.
-    const auto plan = plans_.find(device.open_plan);
-    weight += std::max(device.samples, plan == plans_.end() ? 0U : plan->second.row.samples);
+    const auto& device = devices_.at(plan.row.device);
+    if (device.open_plan == id) weight += plan.row.samples - std::min(plan.row.samples, device.samples);
   }
   return make_grid(settings_.spec.clip_exponent, std::max<std::uint64_t>(weight, 1));
 }
@@ -48,9 +50,9 @@ void Machine::wait_for_devices(std::size_t ready) {
   std::size_t needed = std::max<std::size_t>(1, settings_.planning.min_devices);
   if (settings_.spec.reproducible)
     needed = std::max({needed, std::size_t{settings_.planning.cohort_size}, devices_.size()});
-  std::string text = fmt::format("waiting for devices: {} ready, {} needed", ready, needed);
-  if (text != waiting_for_) act(Note{text});
-  waiting_for_ = std::move(text);
+  waiting_for_ = fmt::format("waiting for devices: {} ready, {} needed", ready, needed);
+  // Once, and not with every one of thousands that come.
+  if (!std::exchange(waits_for_devices_, true)) act(Note{waiting_for_});
   if (!plans_.empty() && settings_.planning.deadline > Duration{})
     act(StartTimer{Timer::planning_retry, settings_.planning.deadline});
 }
@@ -58,6 +60,7 @@ void Machine::wait_for_devices(std::size_t ready) {
 void Machine::wait_because(const std::string& reason) {
   if (reason != waiting_for_) act(Note{reason, true});
   waiting_for_ = reason;
+  waits_for_devices_ = false;
   act(StartTimer{Timer::planning_retry, std::chrono::seconds(5)});
 }
 
@@ -75,16 +78,15 @@ void Machine::lapse_overdue_plans() {
   const Duration patience = settings_.planning.deadline * (settings_.staleness_max + 1);
   for (auto& [id, plan] : plans_) {
     if (plan.state != PlanState::sent || now_ - plan.issued < patience) continue;
-    plan.state = PlanState::refused;
+    move(plan, PlanState::refused);
     plan.answer = {.plan = id, .device = plan.row.device, .outcome = Outcome::abandoned};
   }
 }
 
 double Machine::effective_step_size() const {
   // One round moves the model by the sum of its local steps: that is the step size that rules on gradients divide by.
-  std::uint64_t samples = 0;
-  for (const auto& [name, device] : devices_) samples += device.samples;
-  const double mean = devices_.empty() ? 0.0 : static_cast<double>(samples) / static_cast<double>(devices_.size());
+  const double mean =
+      devices_.empty() ? 0.0 : static_cast<double>(samples_total_) / static_cast<double>(devices_.size());
   const double steps = mean / std::max(1U, settings_.spec.batch_size) * settings_.spec.local_epochs;
   return double{settings_.spec.learning_rate} * std::max(1.0, steps);
 }
@@ -92,17 +94,15 @@ double Machine::effective_step_size() const {
 void Machine::try_start_round() {
   if (phase_ != Phase::waiting || paused_ || version_.value >= settings_.rounds) return;
   lapse_overdue_plans();
-  auto eligible = eligible_devices();
   std::size_t deferred = 0;
   bool to_settle = false;  // answered or given up, waiting for a record to stand in
   for (const auto& [id, plan] : plans_) {
     deferred += plan.state == PlanState::deferred ? 1 : 0;
     to_settle = to_settle || plan.state == PlanState::refused || plan.state == PlanState::skipped;
   }
-  if (!enough_devices(eligible.size() + (settings_.spec.reproducible ? 0 : deferred))) {
-    if (!to_settle) return wait_for_devices(eligible.size());
-    eligible.clear();
-  }
+  const bool enough = enough_devices(ready_ + (settings_.spec.reproducible ? 0 : deferred));
+  if (!enough && !to_settle) return wait_for_devices(ready_);
+  auto eligible = enough ? eligible_devices() : std::vector<DeviceProfile>{};
   const auto grid = grid_for_round();
   if (!grid) return wait_because(grid.error().message());
   RoundPlan plan;
@@ -116,6 +116,7 @@ void Machine::try_start_round() {
     plan = std::move(*planned);
   }
   waiting_for_.clear();
+  waits_for_devices_ = false;
   ++round_;
   answers_wanted_ = plan.devices.empty() ? 0 : plan.answers_wanted;
   deadline_length_ = plan.deadline;
@@ -136,7 +137,8 @@ void Machine::try_start_round() {
                 .weight_bits = grid->weight_bits,
                 .samples = device.samples};
     next_plan_ = {next_plan_.value + 1};
-    device.open_plan = row.id;
+    set_open_plan(device, row.id);
+    device.planned_round = round_;
     planned_weight += device.samples;
     plans_[row.id] = {.row = row, .issued = now_};
     store.plans.push_back(std::move(row));
@@ -144,8 +146,6 @@ void Machine::try_start_round() {
   if (settings_.fixed_divisor && divisor_ == 0.0)
     divisor_ = static_cast<double>(std::max<std::uint64_t>(planned_weight, 1));
   store.divisor = divisor_;
-  for (auto& [name, device] : devices_) device.profile.rounds_since_planned += 1;
-  for (const auto& chosen : plan.devices) devices_.at(chosen.name).profile.rounds_since_planned = 0;
   phase_ = Phase::issuing;
   act(std::move(store));
 }
@@ -156,7 +156,7 @@ void Machine::on(const PlansStored& e) {
     // Nothing was sent: the plans never existed. Their ids are not used again.
     std::erase_if(plans_, [this](const auto& entry) {
       const bool unsent = entry.second.row.round == round_;
-      if (unsent) devices_.at(entry.second.row.device).open_plan = {};
+      if (unsent) set_open_plan(devices_.at(entry.second.row.device), {});
       return unsent;
     });
     --round_;
@@ -178,6 +178,7 @@ void Machine::open_round() {
   round_began_ = now_;
   deadline_passed_ = false;
   usable_folds_ = 0;
+  tally_ = count_plans();
   deadline_.reset();
   // The stored plans say which grid they were promised; late updates share it.
   Result<Grid> grid = grid_for_round();
