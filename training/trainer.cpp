@@ -54,10 +54,11 @@ std::unexpected<Error> diverged(const char* what, std::uint32_t steps, const Loc
 // Plain SGD goes straight into the parameters; momentum needs the gradient by itself.
 class Optimiser {
  public:
-  Optimiser(Network& network, const LocalWork& work) : network_(network), work_(work) {
+  Optimiser(Network& network, const LocalWork& work, LocalScratch& scratch)
+      : network_(network), work_(work), gradient_(scratch.gradient), velocity_(scratch.velocity) {
     if (work.momentum > 0.0F) {
       gradient_.resize(network.parameter_count());
-      velocity_.resize(network.parameter_count());
+      velocity_.assign(network.parameter_count(), 0.0F);
     }
   }
 
@@ -74,8 +75,8 @@ class Optimiser {
  private:
   Network& network_;
   const LocalWork& work_;
-  std::vector<float> gradient_;
-  std::vector<float> velocity_;
+  std::vector<float>& gradient_;
+  std::vector<float>& velocity_;
 };
 
 }  // namespace
@@ -96,27 +97,30 @@ Status check_fit(const Network& network, const Dataset& dataset, std::span<const
   return {};
 }
 
-Result<LocalResult> train_local(Network& network, const Dataset& dataset, std::span<const std::uint32_t> my_samples,
-                                std::span<const float> parameters, const LocalWork& work, const Turn& turn) {
+Status train_local(Network& network, const Dataset& dataset, std::span<const std::uint32_t> my_samples,
+                   std::span<const float> parameters, const LocalWork& work, const Turn& turn, LocalScratch& scratch,
+                   LocalResult& result) {
   GLEANER_TRY(check_fit(network, dataset, parameters));
   GLEANER_TRY(check_samples(dataset, my_samples));
   GLEANER_TRY(check_work(work));
   GLEANER_CHECK(turn.round < kDrawBatch);
 
   Random random(turn.seed, Purpose::shuffle, turn.round, turn.device);
-  std::vector<std::uint32_t> order(my_samples.begin(), my_samples.end());
-  std::vector<float> after(parameters.begin(), parameters.end());
-  Optimiser optimiser(network, work);
-  GatheredBatch gathered;
-  LocalResult result;
+  std::vector<std::uint32_t>& order = scratch.order;
+  order.assign(my_samples.begin(), my_samples.end());
+  std::vector<float>& after = result.delta;
+  after.assign(parameters.begin(), parameters.end());
+  result.steps = 0;
+  result.samples_seen = 0;
+  Optimiser optimiser(network, work, scratch);
   double loss_sum = 0.0;
   const auto done = [&] { return work.max_steps != 0 && result.steps == work.max_steps; };
   for (std::uint32_t epoch = 0; epoch < work.epochs && !done(); ++epoch) {
     shuffle(order, random);
     for (std::size_t first = 0; first < order.size() && !done(); first += work.batch_size) {
       const std::size_t count = std::min<std::size_t>(work.batch_size, order.size() - first);
-      gather(dataset, std::span(order).subspan(first, count), gathered);
-      const double loss = optimiser.step(after, {gathered.inputs, gathered.labels});
+      gather(dataset, std::span(order).subspan(first, count), scratch.gathered);
+      const double loss = optimiser.step(after, {scratch.gathered.inputs, scratch.gathered.labels});
       ++result.steps;
       if (!std::isfinite(loss)) return diverged("the loss is not finite", result.steps, work);
       loss_sum += loss * static_cast<double>(count);
@@ -124,14 +128,27 @@ Result<LocalResult> train_local(Network& network, const Dataset& dataset, std::s
     }
   }
   result.mean_loss = loss_sum / static_cast<double>(result.samples_seen);
-  result.delta = std::move(after);
   bool finite = true;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     result.delta[i] = parameters[i] - result.delta[i];
     finite &= std::isfinite(result.delta[i]);
   }
   if (!finite) return diverged("a parameter is not finite", result.steps, work);
+  return {};
+}
+
+Result<LocalResult> train_local(Network& network, const Dataset& dataset, std::span<const std::uint32_t> my_samples,
+                                std::span<const float> parameters, const LocalWork& work, const Turn& turn,
+                                LocalScratch& scratch) {
+  LocalResult result;
+  GLEANER_TRY(train_local(network, dataset, my_samples, parameters, work, turn, scratch, result));
   return result;
+}
+
+Result<LocalResult> train_local(Network& network, const Dataset& dataset, std::span<const std::uint32_t> my_samples,
+                                std::span<const float> parameters, const LocalWork& work, const Turn& turn) {
+  LocalScratch scratch;
+  return train_local(network, dataset, my_samples, parameters, work, turn, scratch);
 }
 
 std::vector<std::uint32_t> draw_batch(std::span<const std::uint32_t> my_samples, std::uint32_t batch_size,

@@ -39,10 +39,25 @@ struct LocalResult {
   std::uint32_t steps = 0;
 };
 
+// Memory that local work uses and leaves; reuse one object to reuse it. A result never depends on what is in it.
+struct LocalScratch {
+  std::vector<std::uint32_t> order;
+  GatheredBatch gathered;
+  std::vector<float> gradient;
+  std::vector<float> velocity;
+};
+
 // SGD over my_samples (indices into dataset), shuffled anew every epoch. Errors: no samples, shapes that do not fit,
 // settings out of range, loss or parameters no longer finite.
 Result<LocalResult> train_local(Network& network, const Dataset& dataset, std::span<const std::uint32_t> my_samples,
                                 std::span<const float> parameters, const LocalWork& work, const Turn& turn);
+Result<LocalResult> train_local(Network& network, const Dataset& dataset, std::span<const std::uint32_t> my_samples,
+                                std::span<const float> parameters, const LocalWork& work, const Turn& turn,
+                                LocalScratch& scratch);
+// The same into a result whose memory is used again; its content is meaningless after an error.
+Status train_local(Network& network, const Dataset& dataset, std::span<const std::uint32_t> my_samples,
+                   std::span<const float> parameters, const LocalWork& work, const Turn& turn, LocalScratch& scratch,
+                   LocalResult& result);
 
 // The batch that an upload rule looks at: batch_size of my_samples without repetition (all, when there are fewer), the
 // same for the same turn, independent of the shuffles of train_local.
