@@ -12,7 +12,7 @@ if(NOT CMAKE_CUDA_HOST_COMPILER)
   set(CMAKE_CUDA_HOST_COMPILER ${CMAKE_CXX_COMPILER})
 endif()
 if(NOT CMAKE_CUDA_ARCHITECTURES)
-  set(CMAKE_CUDA_ARCHITECTURES 75 90)
+  set(CMAKE_CUDA_ARCHITECTURES 75 80 90)
 endif()
 enable_language(CUDA)
 
@@ -28,8 +28,12 @@ set(CMAKE_CUDA_EXTENSIONS OFF)
 set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
 find_package(CUDAToolkit REQUIRED)
 
-# The same numbers as on the CPU: no fused multiply-add on either side of nvcc.
-target_compile_options(gleaner_flags INTERFACE
-  $<$<COMPILE_LANGUAGE:CUDA>:--fmad=false>
-  "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-Xcompiler -Wall,-Wextra,-ffp-contract=off>")
+# The same numbers as on the CPU: no fused multiply-add on either side of nvcc. Warnings of every stage are errors, and
+# a register that spills is a warning. clang, as nvcc's host compiler, meets casts and names of nvcc's own making.
+set(gleaner_cuda_options --fmad=false --expt-relaxed-constexpr -Xptxas=-warn-spills
+  "SHELL:-Xcompiler -Wall,-Wextra,-ffp-contract=off")
+if(GLEANER_WERROR)
+  list(APPEND gleaner_cuda_options "SHELL:-Werror all-warnings" "SHELL:-Xptxas -Werror" "SHELL:-Xcompiler -Werror")
+endif()
+target_compile_options(gleaner_flags INTERFACE "$<$<COMPILE_LANGUAGE:CUDA>:${gleaner_cuda_options}>")
 message(STATUS "CUDA ${CMAKE_CUDA_COMPILER_VERSION} for architectures ${CMAKE_CUDA_ARCHITECTURES}: ${GLEANER_NVCC}")

@@ -1,0 +1,2 @@
+// The kernels of select.cu, as C++ on the emulation.
+#include "kernels/cuda/select.cu"
