@@ -1,6 +1,7 @@
 // The cuda row of the kernel tables.
 
 #include <memory>
+#include <utility>
 
 #include "common/log.hpp"
 #include "kernels/backends.hpp"
@@ -21,6 +22,9 @@ Result<Device*> open() {
   GLEANER_ASSIGN(device->driver, cuda::open_device());
   // A tenth is left to whoever else uses the GPU.
   const std::size_t budget_bytes = device->driver->free_bytes() / 10 * 9;
+  if (budget_bytes == 0) {
+    return fail(ErrorCode::bad_input, "CUDA: the GPU has no free memory; or choose the backend cpu or auto");
+  }
   GLEANER_ASSIGN(device->shared.engine, cuda::Engine::create(*device->driver, {.budget_bytes = budget_bytes}));
   log_debug("CUDA: {} bytes of GPU memory at most", budget_bytes);
   return device.release();
@@ -33,6 +37,21 @@ const Result<Device*>& device() {
 
 struct OnDevice {
   static cuda::SharedEngine& shared() { return (*device())->shared; }
+
+  // The CPU's bits are the same, so that a round is not lost with the GPU. Each kind of failure is told once.
+  static const KernelTable& after_failure(const Error& error) {
+    static bool told_of_memory = false;
+    static bool told_of_loss = false;
+    const bool lost = shared().engine->lost();
+    bool& told = lost ? told_of_loss : told_of_memory;
+    if (!std::exchange(told, true)) {
+      log_error("{}; the CPU does this {}, with the same results", error.message(),
+                lost ? "and all that follows" : "instead, and whatever else does not fit");
+    } else {
+      log_debug("{}; the CPU does this instead", error.message());
+    }
+    return cpu_kernels();
+  }
 };
 
 }  // namespace

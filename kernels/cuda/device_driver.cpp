@@ -92,8 +92,11 @@ class DeviceDriver final : public Driver {
   unsigned resident_blocks_;
 };
 
+std::unexpected<Error> missing(std::string_view what) {
+  return fail(ErrorCode::bad_input, fmt::format("CUDA: {}; or choose the backend cpu or auto", what));
+}
 std::unexpected<Error> missing(std::string_view what, cudaError_t error) {
-  return fail(ErrorCode::bad_input, fmt::format("CUDA: {} ({}); or choose the backend cpu or auto", what, text(error)));
+  return missing(fmt::format("{} ({})", what, text(error)));
 }
 
 }  // namespace
@@ -119,8 +122,7 @@ Result<std::unique_ptr<Driver>> open_device() {
   }
   if (properties.major * 10 + properties.minor < kLeastCapability) {
     return missing(fmt::format("the GPU {} has compute capability {}.{}; 7.5 or later is needed", properties.name,
-                               properties.major, properties.minor),
-                   cudaErrorInsufficientDriver);
+                               properties.major, properties.minor));
   }
   if (const auto error = cudaSetDevice(0); error != cudaSuccess) {
     return missing(fmt::format("the GPU {} cannot be used", properties.name), error);
@@ -128,9 +130,9 @@ Result<std::unique_ptr<Driver>> open_device() {
   int blocks = 0;
   const auto code = static_cast<cudaError_t>(device::launches().blocks_per_processor(&blocks));
   if (code != cudaSuccess || blocks < 1) {
-    return missing(fmt::format("the GPU {} (compute capability {}.{}) does not take the kernels of this build",
-                               properties.name, properties.major, properties.minor),
-                   code);
+    const auto what = fmt::format("the GPU {} (compute capability {}.{}) does not take the kernels of this build",
+                                  properties.name, properties.major, properties.minor);
+    return code != cudaSuccess ? missing(what, code) : missing(what);
   }
   return std::make_unique<DeviceDriver>(properties.name,
                                         static_cast<unsigned>(blocks * properties.multiProcessorCount));

@@ -23,9 +23,14 @@ Result<std::unique_ptr<Engine>> Engine::create(Driver& driver, const EngineOptio
   return engine;
 }
 
+// Even after a failure: what was started before it may still use pinned memory and the pool.
 Engine::~Engine() {
-  if (main_.get() == nullptr || lost_) return;
-  if (const auto status = wait(); !status) log_debug("{}", status.error().message());
+  for (const Handle* stream : {&side_, &main_}) {
+    if (stream->get() == nullptr) continue;
+    if (const auto code = driver_.wait_for(stream->get()); code != 0) {
+      log_debug("{}", driver_error(driver_, code, "finishing its work").message());
+    }
+  }
 }
 
 Status Engine::usable() const {
@@ -174,6 +179,7 @@ Status Engine::scatter_selected(const Rows& rows, const DeviceSelection& selecti
   GLEANER_TRY(check_exponent(grid_exponent));
   GLEANER_TRY(fits(rows.outputs(), std::min(selection.indices.size(), values.size())));
   GLEANER_TRY(fits(rows.count(), std::min(selection.reports.size(), weights.size())));
+  GLEANER_TRY(fits(rows.longest_, sum.size()));
   if (rows.outputs() == 0) return {};
   const UpdateTable table = {.updates = rows.count(),
                              .entries = rows.outputs(),

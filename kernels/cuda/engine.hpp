@@ -38,6 +38,7 @@ class Rows {
   std::uint64_t entries_ = 0;
   std::uint64_t outputs_ = 0;
   std::uint64_t kept_ = 0;
+  std::uint32_t longest_ = 0;
   std::vector<std::uint64_t> first_output_;
   Buffer<std::byte> memory_;
 };
@@ -46,8 +47,8 @@ class Rows {
 // Made by the first selection that it is given to and used again by the next.
 struct DeviceSelection {
   Buffer<std::uint32_t> indices;
-  Buffer<float> values;  // untouched by select_integers
-  Buffer<RowReport> reports;
+  Buffer<float> values;       // untouched by select_integers
+  Buffer<RowReport> reports;  // of integers without norm and threshold
 };
 
 // Updates of many devices, one after another.
@@ -102,6 +103,7 @@ class Engine {
     return fill_bytes(buffer.data(), 0, buffer.size() * sizeof(T));
   }
   Status wait();
+  bool lost() const { return lost_.has_value(); }
 
   // sizes and k have one length; k above a row's size means all of it.
   Result<Rows> rows(std::span<const std::uint32_t> sizes, std::span<const std::uint32_t> k);
@@ -124,7 +126,8 @@ class Engine {
 
   Result<Updates> updates(const HostUpdates& updates);
   Status scatter_add(const Updates& updates, int grid_exponent, const Buffer<std::int64_t>& sum);
-  // The selection's rows as updates of these weights, with values as out.values lies.
+  // The selection's rows as updates of these weights, with values as out.values lies; sum has an entry for each of the
+  // longest row.
   Status scatter_selected(const Rows& rows, const DeviceSelection& selection, const Buffer<float>& values,
                           const Buffer<std::uint32_t>& weights, int grid_exponent, const Buffer<std::int64_t>& sum);
   Status dense_add(const Buffer<float>& values, std::uint32_t weight, int grid_exponent,

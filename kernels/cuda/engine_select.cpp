@@ -52,6 +52,7 @@ Result<Rows> Engine::rows(std::span<const std::uint32_t> sizes, std::span<const 
     if (sizes[row] == kNoIndex) return fail(ErrorCode::fatal, fmt::format("GPU: row {} is too long", row));
     packed.longs[row] = rows.entries_;
     rows.entries_ += sizes[row];
+    rows.longest_ = std::max(rows.longest_, sizes[row]);
     rows.first_output_[row + 1] = rows.first_output_[row] + std::min(sizes[row], k[row]);
     first_kept[row + 1] = first_kept[row] + share_of(sizes[row]);
     first_tile[row] = static_cast<std::uint32_t>(tiles);

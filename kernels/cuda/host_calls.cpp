@@ -1,32 +1,36 @@
 #include <algorithm>
 #include <bit>
-#include <cstdio>
-#include <cstdlib>
+#include <memory>
 
-#include "common/log.hpp"
 #include "kernels/cuda/host_table.hpp"
 
 namespace gleaner::cuda {
 
-void give_up(const Error& error) noexcept {
-  log_error("{}; the process ends here, because a sum or a model that is half done must not be used", error.message());
-  std::abort();
-}
-
 namespace {
 
-Status select_formed(Engine& engine, Form form, const HostVectors& x, const Rows& rows, DeviceSelection& selection) {
-  GLEANER_ASSIGN(const Buffer<float> update, engine.uploaded(x.update));
-  if (form == Form::as_it_is) return engine.select(rows, update, selection);
-  if (form == Form::add) {
-    GLEANER_ASSIGN(const Buffer<float> residual, engine.uploaded(std::span<const float>(x.target)));
-    GLEANER_TRY(engine.accumulate_and_select(rows, update, residual, selection));
-    return engine.download(residual, x.target);
+// What is changed in place stays as it was unless all of it has come: a call that fails is done again elsewhere.
+template <class T>
+class Fetched {
+ public:
+  static Result<Fetched> from(Engine& engine, const Buffer<T>& buffer, std::span<T> to) {
+    Fetched fetched(to);
+    GLEANER_TRY(engine.download(buffer, std::span(fetched.memory_.get(), to.size())));
+    return fetched;
   }
-  GLEANER_ASSIGN(const Buffer<float> tracked, engine.uploaded(x.tracked));
-  GLEANER_ASSIGN(const Buffer<float> candidate, engine.allocate<float>(x.target.size()));
-  GLEANER_TRY(engine.subtract_and_select(rows, update, tracked, candidate, selection));
-  return engine.download(candidate, x.target);
+  void keep() const { std::copy_n(memory_.get(), to_.size(), to_.begin()); }
+
+ private:
+  explicit Fetched(std::span<T> to) : to_(to), memory_(std::make_unique_for_overwrite<T[]>(to.size())) {}
+
+  std::span<T> to_;
+  std::unique_ptr<T[]> memory_;
+};
+
+template <class T>
+Status fetch_into(Engine& engine, const Buffer<T>& buffer, std::span<T> to) {
+  GLEANER_ASSIGN(const auto fetched, Fetched<T>::from(engine, buffer, to));
+  fetched.keep();
+  return {};
 }
 
 Status fetch(Engine& engine, const DeviceSelection& selection, Selection& out) {
@@ -41,15 +45,35 @@ Status fetch(Engine& engine, const DeviceSelection& selection, Selection& out) {
   return engine.download(selection.values, std::span(out.values));
 }
 
+Status select_formed(Engine& engine, Form form, const HostVectors& x, const Rows& rows, Selection& out) {
+  DeviceSelection selection;
+  GLEANER_ASSIGN(const Buffer<float> update, engine.uploaded(x.update));
+  if (form == Form::as_it_is) {
+    GLEANER_TRY(engine.select(rows, update, selection));
+    return fetch(engine, selection, out);
+  }
+  Buffer<float> formed;
+  if (form == Form::add) {
+    GLEANER_ASSIGN(formed, engine.uploaded(std::span<const float>(x.target)));
+    GLEANER_TRY(engine.accumulate_and_select(rows, update, formed, selection));
+  } else {
+    GLEANER_ASSIGN(const Buffer<float> tracked, engine.uploaded(x.tracked));
+    GLEANER_ASSIGN(formed, engine.allocate<float>(x.target.size()));
+    GLEANER_TRY(engine.subtract_and_select(rows, update, tracked, formed, selection));
+  }
+  GLEANER_ASSIGN(const auto fetched, Fetched<float>::from(engine, formed, x.target));
+  GLEANER_TRY(fetch(engine, selection, out));
+  fetched.keep();
+  return {};
+}
+
 }  // namespace
 
 Status select_on_host(Engine& engine, Form form, const HostVectors& x, std::uint32_t k, Selection& out) {
   GLEANER_CHECK(x.update.size() < kNoIndex);
   const std::uint32_t sizes[] = {static_cast<std::uint32_t>(x.update.size())};
   GLEANER_ASSIGN(const Rows rows, engine.rows(sizes, std::span(&k, 1)));
-  DeviceSelection selection;
-  GLEANER_TRY(select_formed(engine, form, x, rows, selection));
-  return fetch(engine, selection, out);
+  return select_formed(engine, form, x, rows, out);
 }
 
 Status select_integers_on_host(Engine& engine, std::span<const std::int64_t> x, std::uint32_t k,
@@ -73,14 +97,14 @@ Status move_on_host(Engine& engine, float sign, std::span<float> residual, std::
   GLEANER_ASSIGN(const auto places, engine.uploaded(indices));
   GLEANER_ASSIGN(const auto moved, engine.uploaded(sent));
   GLEANER_TRY(sign < 0.0F ? engine.take_out(places, moved, entries) : engine.put_back(places, moved, entries));
-  return engine.download(entries, residual);
+  return fetch_into(engine, entries, residual);
 }
 
 Status scatter_add_on_host(Engine& engine, std::span<std::int64_t> sum, const HostUpdates& host, int grid_exponent) {
   GLEANER_ASSIGN(const auto total, engine.uploaded(std::span<const std::int64_t>(sum)));
   GLEANER_ASSIGN(const Updates updates, engine.updates(host));
   GLEANER_TRY(engine.scatter_add(updates, grid_exponent, total));
-  return engine.download(total, sum);
+  return fetch_into(engine, total, sum);
 }
 
 Status dense_add_on_host(Engine& engine, std::span<std::int64_t> sum, std::span<const float> values,
@@ -88,7 +112,7 @@ Status dense_add_on_host(Engine& engine, std::span<std::int64_t> sum, std::span<
   GLEANER_ASSIGN(const auto total, engine.uploaded(std::span<const std::int64_t>(sum)));
   GLEANER_ASSIGN(const auto added, engine.uploaded(values));
   GLEANER_TRY(engine.dense_add(added, weight, grid_exponent, total));
-  return engine.download(total, sum);
+  return fetch_into(engine, total, sum);
 }
 
 Status apply_patch_on_host(Engine& engine, std::span<float> model, std::span<const std::uint32_t> indices,
@@ -98,8 +122,10 @@ Status apply_patch_on_host(Engine& engine, std::span<float> model, std::span<con
   GLEANER_ASSIGN(const auto steps, engine.uploaded(u));
   GLEANER_ASSIGN(const auto sum, engine.uploaded(std::span<const std::uint64_t>(&hash, 1)));
   GLEANER_TRY(engine.apply_patch(weights, places, steps, sum));
-  GLEANER_TRY(engine.download(weights, model));
-  return engine.download(sum, std::span(&hash, 1));
+  GLEANER_ASSIGN(const auto patched, Fetched<float>::from(engine, weights, model));
+  GLEANER_TRY(engine.download(sum, std::span(&hash, 1)));
+  patched.keep();
+  return {};
 }
 
 Status range_hash_on_host(Engine& engine, std::span<const float> range, std::uint32_t first, std::uint64_t& hash) {

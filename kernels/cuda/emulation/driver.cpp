@@ -61,8 +61,9 @@ Driver::Code EmulatedDriver::release(void* memory) {
 Driver::Code EmulatedDriver::allocate_pinned(std::size_t bytes, void*& memory) {
   if (const auto code = call(); code != 0) return code;
   memory = std::malloc(bytes);
+  if (memory == nullptr) return kOutOfMemory;
   ++open_handles_;
-  return memory == nullptr ? kOutOfMemory : 0;
+  return 0;
 }
 
 Driver::Code EmulatedDriver::release_pinned(void* memory) {

@@ -6,7 +6,6 @@
 #include <limits>
 #include <map>
 #include <memory>
-#include <set>
 
 #include "kernels/cuda/driver.hpp"
 #include "kernels/cuda/emulation/machine.hpp"

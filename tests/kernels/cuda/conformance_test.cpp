@@ -16,6 +16,10 @@ namespace {
 // One of the seeds of the emulation runs behind the table at a time.
 struct Emulated {
   static cuda::SharedEngine& shared() { return *current; }
+  static const KernelTable& after_failure(const Error& error) {
+    ADD_FAILURE() << error.message();
+    return **kernels_for(Backend::reference);
+  }
   static inline cuda::SharedEngine* current = nullptr;
 };
 constexpr KernelTable kTable = cuda::HostTable<Emulated>::table("cuda_emulated");

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <cmath>
 #include <numeric>
 
 #include "common/random.hpp"
@@ -122,6 +123,41 @@ TEST_P(Engines, RowsOfOneCallEqualCallsOfOneRow) {
   EXPECT_EQ(actual_sum, expected_sum);
 }
 
+// What is sent is coarser than what was selected, so that the error of coding stays in the residual.
+TEST_P(Engines, TheErrorOfCodingStaysInTheResidual) {
+  EmulatedDriver driver({.seed = GetParam()});
+  const auto engine = engine_on(driver);
+  Batch batch = mixed_batch(GetParam());
+  const auto rows = engine->rows(batch.sizes, batch.k).value();
+  const auto update = engine->uploaded(std::span<const float>(batch.x)).value();
+  const auto residual = engine->uploaded(std::span<const float>(batch.y)).value();
+  DeviceSelection selection;
+  ASSERT_TRUE(engine->accumulate_and_select(rows, update, residual, selection));
+  std::vector<float> sent(rows.outputs());
+  ASSERT_TRUE(engine->download(selection.values, std::span(sent)));
+  const auto coarse = [](float value) {
+    return std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) & 0xffff0000U);
+  };
+  for (float& value : sent) value = coarse(value);
+  const auto device_sent = engine->uploaded(std::span<const float>(sent)).value();
+  ASSERT_TRUE(engine->take_out(rows, selection, device_sent, residual));
+  std::vector<float> after(batch.y.size());
+  ASSERT_TRUE(engine->download(residual, std::span(after)));
+
+  float kept = 0.0F;
+  for (std::uint32_t row = 0; row < rows.count(); ++row) {
+    Selection taken;
+    const auto expected = batch.row(batch.y, row);
+    reference().accumulate_and_select(batch.row(batch.x, row), expected, batch.k[row], taken);
+    std::vector<float> values;
+    for (const float value : taken.values) values.push_back(coarse(value));
+    reference().take_out(expected, taken.indices, values);
+    for (const std::uint32_t index : taken.indices) kept = std::max(kept, std::fabs(expected[index]));
+  }
+  EXPECT_GT(kept, 0.0F);
+  EXPECT_EQ(bits_of(after), bits_of(batch.y));
+}
+
 TEST_P(Engines, ManyUpdatesAddInOneLaunch) {
   EmulatedDriver driver({.seed = GetParam()});
   const auto engine = engine_on(driver);
@@ -196,6 +232,10 @@ TEST(Engine, BuffersThatAreTooShortAreErrors) {
   EXPECT_FALSE(engine->select(rows, few, selection));
   EXPECT_FALSE(engine->accumulate_and_select(rows, many, few, selection));
   EXPECT_FALSE(engine->take_out(rows, selection, many, many));
+  ASSERT_TRUE(engine->select(rows, many, selection));
+  const auto weights = engine->uploaded(std::span<const std::uint32_t>(k)).value();
+  EXPECT_FALSE(engine->scatter_selected(rows, selection, selection.values, weights, 9,
+                                        engine->allocate<std::int64_t>(9).value()));
   EXPECT_FALSE(engine->rows(sizes, {}));
   const std::vector<std::uint64_t> first = {0, 2};
   const std::vector<std::uint32_t> indices = {4};
