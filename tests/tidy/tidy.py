@@ -19,7 +19,7 @@ import house
 CPP = {".cpp", ".hpp", ".cu", ".cuh", ".h"}
 HEADERS = {".hpp", ".cuh", ".h"}
 CODE = CPP | {".py", ".sh", ".cmake"}
-BINARY = {".png", ".jpg", ".ico", ".gz", ".bin", ".der", ".db"}
+BINARY = {".pickle", ".png", ".jpg", ".ico", ".gz", ".bin", ".der", ".db"}
 
 
 class File:
