@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace gleaner {
@@ -26,11 +27,16 @@ struct Standardisation {
   double deviation = 1.0;
 };
 
+enum class Split { train, test };
+
 struct Dataset : DatasetShape {
   std::uint32_t samples = 0;
   Standardisation standardisation;
   std::vector<std::uint8_t> pixels;  // samples x features
   std::vector<std::uint8_t> labels;  // samples, each below classes
+  // Of data that people wrote, whose each sample is: an index into user_names. Empty where the data does not say.
+  std::vector<std::uint32_t> users;
+  std::vector<std::string> user_names;
 
   std::span<const std::uint8_t> pixels_of(std::uint32_t sample) const {
     return std::span(pixels).subspan(std::size_t{sample} * features, features);
@@ -41,8 +47,8 @@ struct Dataset : DatasetShape {
 // are equal.
 Standardisation measure_standardisation(std::span<const std::uint8_t> pixels);
 
-// A copy of the named samples, in that order; sample i of the result is samples[i] of the source. Every index must be
-// below dataset.samples.
+// A copy of the named samples, in that order, without their users; sample i of the result is samples[i] of the source.
+// Every index must be below dataset.samples.
 Dataset subset(const Dataset& dataset, std::span<const std::uint32_t> samples);
 
 // A batch as a network reads it; reuse one object to reuse its memory.

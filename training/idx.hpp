@@ -25,26 +25,14 @@ struct IdxFile {
 
 Result<IdxFile> read_idx(const std::filesystem::path& path);
 
-enum class Split { train, test };
-
 struct IdxOptions {
   std::optional<Standardisation> standardisation;  // none: measured over the images read
   std::uint32_t classes = 0;                       // 0: largest label + 1, at least 2
+  std::string stem;                                // in front of the files' names: "emnist-digits-"
 };
 
-// {train|t10k}-images-idx3-ubyte and {train|t10k}-labels-idx1-ubyte in the directory, with or without .gz. Give the
-// test split the standardisation of the training split.
+// {train|t10k}-images-idx3-ubyte and {train|t10k}-labels-idx1-ubyte in the directory, with or without .gz; with a stem
+// STEM{train|test}-... Give the test split the standardisation of the training split.
 Result<Dataset> load_idx_dataset(const std::filesystem::path& directory, Split split, const IdxOptions& options = {});
-
-// Names that load_named_dataset() knows, and where each usually lies.
-std::vector<std::string> known_datasets();
-std::vector<std::filesystem::path> dataset_places(const std::string& name);
-
-// How files of that name are read wherever they lie: a well-known name's standardisation and classes, else pixels as
-// b / 255. The same on every device, which measuring each device's own samples would not be.
-IdxOptions customary_options(const std::string& name);
-
-// A well-known data set from the first of its places that has it, with its customary standardisation and classes.
-Result<Dataset> load_named_dataset(const std::string& name, Split split);
 
 }  // namespace gleaner

@@ -11,8 +11,8 @@
 #include "cli/new_file.hpp"
 #include "cli/table.hpp"
 #include "common/text.hpp"
-#include "training/idx.hpp"
 #include "training/model.hpp"
+#include "training/named_data.hpp"
 
 namespace gleaner::cli {
 namespace {

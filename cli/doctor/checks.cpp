@@ -15,7 +15,7 @@
 #include "coordinator/admin/unix_socket.hpp"
 #include "coordinator/config.hpp"
 #include "coordinator/run_settings.hpp"
-#include "training/idx.hpp"
+#include "training/named_data.hpp"
 
 namespace gleaner::cli {
 namespace {
@@ -47,7 +47,7 @@ InUse check_admin_socket(const std::string& path, Findings& findings) {
 }
 
 void check_dataset(const std::string& name, const std::string& path, Split split, Findings& findings) {
-  const auto dataset = load_idx_dataset(path, split);
+  const auto dataset = load_dataset({.name = name, .directory = path, .format = {}, .classes = 0}, split);
   if (!dataset) return findings.fail(dataset.error().within(name));
   findings.ok(fmt::format("{}: {} samples of {} features in {} classes at {}", name, dataset->samples,
                           dataset->features, dataset->classes, path));

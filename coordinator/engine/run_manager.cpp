@@ -6,7 +6,7 @@
 #include "common/log.hpp"
 #include "common/text.hpp"
 #include "protocol/messages.hpp"
-#include "training/idx.hpp"
+#include "training/named_data.hpp"
 
 namespace gleaner {
 namespace {
@@ -15,9 +15,11 @@ bool is_over(RunState state) { return state == RunState::finished || state == Ru
 
 Result<std::shared_ptr<const Dataset>> load_evaluation(const RunSettings& settings) {
   if (settings.evaluation_data.empty()) return nullptr;
-  IdxOptions options = customary_options(settings.spec.data);
-  options.classes = settings.shape.classes;
-  GLEANER_ASSIGN(auto data, load_idx_dataset(settings.evaluation_data, Split::test, options));
+  const DataSource source{.name = settings.spec.data,
+                          .directory = settings.evaluation_data,
+                          .format = {},
+                          .classes = settings.shape.classes};
+  GLEANER_ASSIGN(auto data, load_dataset(source, Split::test));
   const DatasetShape& shape = data;
   if (shape.features != settings.shape.features || shape.classes != settings.shape.classes) {
     return fail(ErrorCode::bad_input, fmt::format("{} has {} features and {} classes, the run's model wants {} and {}",

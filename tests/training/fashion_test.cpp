@@ -5,7 +5,7 @@
 #include <array>
 #include <numeric>
 
-#include "training/idx.hpp"
+#include "training/named_data.hpp"
 #include "training/partition.hpp"
 #include "training/trainer.hpp"
 

@@ -225,15 +225,18 @@ TEST_F(Idx, DirectoryThatDoesNotFitTogether) {
             "t10k-images-idx3-ubyte: expected images x rows x columns, none of them 0, found 12");
   EXPECT_EQ(refused(header({0, 2, 2}), header({0})),
             "t10k-images-idx3-ubyte: expected images x rows x columns, none of them 0, found 0 x 2 x 2");
-  EXPECT_EQ(refused(images, idx_of({3}, {1, 3, 1}), {.standardisation = {}, .classes = 3}),
+  EXPECT_EQ(refused(images, idx_of({3}, {1, 3, 1}), {.standardisation = {}, .classes = 3, .stem = {}}),
             "t10k-labels-idx1-ubyte: has label 3, but there are 3 classes");
 }
 
-TEST_F(Idx, UnknownNameListsTheKnown) {
-  EXPECT_NE(load_named_dataset("fashion", Split::train).error().message().find("there are fashion-mnist"),
-            std::string::npos);
-  EXPECT_TRUE(dataset_places("fashion").empty());
-  EXPECT_FALSE(dataset_places("fashion-mnist").empty());
+TEST_F(Idx, AStemIsInFrontOfTheNames) {
+  write("emnist-x-train-images-idx3-ubyte", idx_of({1, 2, 2}, counting(4)));
+  write("emnist-x-train-labels-idx1-ubyte", idx_of({1}, {1}));
+  write("emnist-x-test-images-idx3-ubyte", idx_of({2, 2, 2}, counting(8)));
+  write("emnist-x-test-labels-idx1-ubyte", idx_of({2}, {1, 0}));
+  const IdxOptions options = {.standardisation = {}, .classes = 0, .stem = "emnist-x-"};
+  EXPECT_EQ(load_idx_dataset(directory_, Split::train, options)->samples, 1U);
+  EXPECT_EQ(load_idx_dataset(directory_, Split::test, options)->samples, 2U);
 }
 
 }  // namespace
