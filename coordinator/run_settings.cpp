@@ -25,12 +25,17 @@ RunFile with_defaults(std::string_view recipe) {
 
 }  // namespace
 
+RunFile run_file_with_defaults(const config::Reading& reading) {
+  return with_defaults(reading.peek("run", "recipe", std::string(kDefaultRecipe)));
+}
+
 Result<RunSettings> parse_run_settings(const std::string& toml_text, const std::string& path) {
   config::Reading reading(toml_text, path);
-  RunFile file = with_defaults(reading.peek("run", "recipe", std::string(kDefaultRecipe)));
+  RunFile file = run_file_with_defaults(reading);
   reading.bind(run_schema(file));
   resolve_run(file, reading);
   check_combinations(file.settings, reading);
+  check_evaluation(reading);
   GLEANER_TRY(reading.status());
   return file.settings;
 }

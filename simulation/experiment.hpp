@@ -14,19 +14,20 @@
 
 namespace gleaner::simulation {
 
-inline constexpr std::string_view kSyntheticData = "synthetic";
+// Instead of a directory in population.data.
+inline constexpr std::string_view kSyntheticData = "synthetic";  // a stand-in of the data set's shape, labelled so
+inline constexpr std::string_view kInstalledData = "installed";  // where the data set of that name usually lies
 
 struct Population {
   std::uint32_t devices = 100;
-  std::string data{kSyntheticData};  // a directory with the data set [data] name, or "synthetic": a stand-in of its
-                                     // shape, which every output labels as such
-  std::uint32_t synthetic_samples = 60'000;  // of the stand-in's training set
-  std::string partition = "iid";             // by name of training/partition.hpp
-  double alpha = 0.5;                        // dirichlet
-  std::uint32_t shards_per_device = 2;       // shards
-  double size_sigma = 1.0;                   // quantity: of the log-normal sizes
-  std::uint32_t min_samples = 1;             // of every device
-  std::uint32_t samples_per_device = 0;      // 0: all samples are shared out; else each draws so many of its own
+  std::string data{kSyntheticData};      // one of the words above, or an absolute directory
+  std::uint32_t synthetic_samples = 0;   // of the stand-in's training set; 0: as many as the real one has
+  std::string partition = "iid";         // by name of training/partition.hpp
+  double alpha = 0.5;                    // dirichlet
+  std::uint32_t shards_per_device = 2;   // shards
+  double size_sigma = 1.0;               // quantity: of the log-normal sizes
+  std::uint32_t min_samples = 1;         // of every device
+  std::uint32_t samples_per_device = 0;  // 0: all samples are shared out; else each draws so many of its own
 };
 
 // Chances of what goes wrong; all 0 is a world without faults. Drawn from run.seed unless seed is given.
@@ -63,8 +64,8 @@ struct Experiment {
   Duration time_limit{};                             // virtual; 0: none
   std::string output;                                // directory, absolute; "" until --output gives one
 
-  bool is_synthetic() const { return population.data == kSyntheticData; }
-  // The data set's name for people and outputs: "cifar10", "synthetic cifar10".
+  bool is_synthetic() const;
+  // The data set's name for people and outputs: "cifar10", "synthetic-cifar10".
   std::string data_label() const;
 };
 

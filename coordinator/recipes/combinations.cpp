@@ -34,10 +34,6 @@ void check_without_effect(const RunSettings& s, config::Reading& reading) {
   if (knows_rule && s.spec.upload_rule == "always" && reading.given("upload.age_max")) {
     reading.mistake("upload.age_max", R"(has no effect with upload.rule = "always", which is never silent; remove it)");
   }
-  if (reading.given("evaluation.every") && !reading.given("data.evaluation")) {
-    reading.mistake("evaluation.every",
-                    "has no effect without data.evaluation, the directory with the test set; add it");
-  }
 }
 
 void check_dense(const RunSettings& s, config::Reading& reading) {
@@ -135,6 +131,13 @@ void check_combinations(const RunSettings& settings, config::Reading& reading) {
   check_divisor(settings, reading);
   check_formats(settings, reading);
   check_cohort(settings, reading);
+}
+
+void check_evaluation(config::Reading& reading) {
+  if (reading.given("evaluation.every") && !reading.given("data.evaluation")) {
+    reading.mistake("evaluation.every",
+                    "has no effect without data.evaluation, the directory with the test set; add it");
+  }
 }
 
 }  // namespace gleaner

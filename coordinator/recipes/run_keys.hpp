@@ -18,6 +18,10 @@ struct RunFile {
   double fraction_fit = 1.0;
 };
 
+// With the defaults of the recipe that the file names; of the default recipe where it names none or an unknown one,
+// which its key then reports.
+RunFile run_file_with_defaults(const config::Reading& reading);
+
 config::Schema run_schema(RunFile& file);
 
 std::vector<std::pair<std::string, ValueFormat>> value_format_names();
@@ -30,5 +34,8 @@ bool follows_tracked_state(std::string_view upload_rule);
 
 // Combinations that make no sense, each with the reason.
 void check_combinations(const RunSettings& settings, config::Reading& reading);
+
+// Of a file whose test set can come from data.evaluation alone.
+void check_evaluation(config::Reading& reading);
 
 }  // namespace gleaner

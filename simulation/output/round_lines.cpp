@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <boost/json/serialize.hpp>
+#include <cmath>
 
 #include "simulation/output/round_output.hpp"
 
@@ -19,8 +20,9 @@ std::string quoted_csv(std::string_view text) {
   return out + '"';
 }
 
+// JSON has no numbers beyond the finite ones, which a loss that diverged may be.
 std::string number_or(const std::optional<double>& value, std::string_view absent) {
-  return value ? fmt::format("{}", *value) : std::string(absent);
+  return value && std::isfinite(*value) ? fmt::format("{}", *value) : std::string(absent);
 }
 
 }  // namespace

@@ -64,8 +64,8 @@ class RoundOutput {
   static Result<RoundOutput> create(const std::string& directory, OutputLabel label);
 
   // Goes on after last_round (0: none): later lines and half lines are cut off, nothing else is touched. Errors
-  // (corrupt, bad_input): a line that is no record or has another label, or a round up to last_round that is missing;
-  // then both files stay as they are.
+  // (corrupt, bad_input): a line that is no record or has another label, or none for last_round; then both files stay
+  // as they are. rounds.csv is written anew where it is missing.
   static Result<RoundOutput> resume(const std::string& directory, OutputLabel label, std::uint32_t last_round);
 
   RoundOutput(RoundOutput&& other) noexcept;
