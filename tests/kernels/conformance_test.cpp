@@ -46,7 +46,7 @@ class Kernels : public ::testing::TestWithParam<testing::Subject> {};
 
 TEST_P(Kernels, SelectEqualsReference) {
   for (const std::size_t size : {0U, 1U, 2U, 15U, 16U, 17U, 4095U, 4097U, 12'001U}) {
-    for (const auto& [name, x] : testing::finite_vectors(size)) {
+    for (const auto& [name, x] : testing::finite_vectors(size, GetParam().number() + size)) {
       for (const std::uint32_t k : counts_for(size)) {
         SCOPED_TRACE(::testing::Message() << name << " size " << size << " k " << k);
         Selection expected;
@@ -94,7 +94,7 @@ TEST_P(Kernels, SelectOnLargeInputsEqualsReferenceWhateverTheHintAndTheThreads) 
                                 ++calls;
                                 for (std::size_t i = parts; i-- > 0;) part(i);
                               }};
-  for (const auto& [name, x] : testing::finite_vectors(size)) {
+  for (const auto& [name, x] : testing::finite_vectors(size, GetParam().number() + size)) {
     for (const std::uint32_t k : {1'400U, 70'001U}) {
       Selection expected;
       reference().select(x, k, expected);
@@ -134,7 +134,7 @@ TEST_P(Kernels, NonsensicalHintsDoNoHarm) {
 
 TEST_P(Kernels, FusedSelectionsEqualReference) {
   for (const std::size_t size : {0U, 5U, 4097U, 9'003U}) {
-    for (const auto& [name, x] : testing::finite_vectors(size)) {
+    for (const auto& [name, x] : testing::finite_vectors(size, GetParam().number() + size)) {
       if (name == "largest" || name == "huge") continue;  // their sums overflow: see FirstNonFinite
       const std::vector<float> memory = testing::normal_vector(size, 3);
       for (const std::uint32_t k : {std::uint32_t{0}, std::uint32_t{3}, static_cast<std::uint32_t>(size / 20 + 1),
@@ -202,7 +202,7 @@ TEST_P(Kernels, SumsThatOverflowAreNonFinite) {
 
 TEST_P(Kernels, SelectIntegersEqualsReference) {
   for (const std::size_t size : {0U, 1U, 100U, 4097U, 9'000U}) {
-    for (const auto& [name, x] : testing::finite_vectors(size)) {
+    for (const auto& [name, x] : testing::finite_vectors(size, GetParam().number() + size)) {
       std::vector<std::int64_t> integers(size);
       for (std::size_t i = 0; i < size; ++i) {
         integers[i] = std::llrint(std::clamp(std::ldexp(static_cast<double>(x[i]), 40), -0x1p62, 0x1p62));

@@ -17,7 +17,7 @@ namespace {
 class GridKernels : public ::testing::TestWithParam<testing::Subject> {};
 
 TEST_P(GridKernels, ScatterAddIsRoundedLdexp) {
-  for (const auto& [name, values] : testing::finite_vectors(3'000)) {
+  for (const auto& [name, values] : testing::finite_vectors(3'000, GetParam().number())) {
     for (const std::uint32_t weight : {0U, 1U, 3U, 977U, 1'000'000U, 0xffffffffU}) {
       // The largest product is below 2^(128 + 32), so these exponents keep the sums within 62 bits.
       const int exponents[] = {-98, -140, -300, name == "normal" ? 24 : -99, name == "denormals" ? 150 : -101};

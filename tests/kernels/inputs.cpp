@@ -18,9 +18,11 @@ std::vector<float> normal_vector(std::size_t size, std::uint64_t seed) {
   return x;
 }
 
-std::vector<NamedVector> finite_vectors(std::size_t size) {
+std::vector<NamedVector> finite_vectors(std::size_t size, std::size_t turn, std::size_t one_in) {
   Random random(7, Purpose::test, size);
+  std::size_t number = 0;
   const auto make = [&](std::string name, const std::function<float(std::size_t)>& at) {
+    if (number++ % one_in != turn % one_in) return NamedVector();
     NamedVector named{std::move(name), std::vector<float>(size)};
     for (std::size_t i = 0; i < size; ++i) named.values[i] = at(i);
     return named;
@@ -54,6 +56,7 @@ std::vector<NamedVector> finite_vectors(std::size_t size) {
   all.push_back(make("nearly_zero", [&](std::size_t) { return random.below(2000) == 0 ? normal() : 0.0F; }));
   // Every sample but a dense one sees only zeros or only the last entries.
   all.push_back(make("all_at_the_end", [&](std::size_t i) { return i + 100 >= size ? normal() : 0.0F; }));
+  std::erase_if(all, [](const NamedVector& named) { return named.name.empty(); });
   return all;
 }
 
@@ -68,9 +71,9 @@ std::ostream& operator<<(std::ostream& out, const Subject& subject) { return out
 std::vector<Subject> subjects() {
   std::vector<Subject> all;
   for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
-    all.emplace_back(fmt::format("cpu_{}", hwy::TargetName(target)), **kernels_for(Backend::cpu), target);
+    all.emplace_back(all.size(), fmt::format("cpu_{}", hwy::TargetName(target)), **kernels_for(Backend::cpu), target);
   }
-  if (const auto cuda = kernels_for(Backend::cuda)) all.emplace_back("cuda", **cuda, 0);
+  if (const auto cuda = kernels_for(Backend::cuda)) all.emplace_back(all.size(), "cuda", **cuda, 0);
   return all;
 }
 

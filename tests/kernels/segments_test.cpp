@@ -19,7 +19,7 @@ TEST_P(SegmentKernels, EverySegmentIsSelectedAsIfItStoodAlone) {
   const Parallel backwards = {.width = 2, .run = [](std::size_t parts, const std::function<void(std::size_t)>& part) {
                                 for (std::size_t i = parts; i-- > 0;) part(i);
                               }};
-  for (const auto& [name, x] : testing::finite_vectors(kOffsets.back())) {
+  for (const auto& [name, x] : testing::finite_vectors(kOffsets.back(), GetParam().number())) {
     SCOPED_TRACE(name);
     SegmentSelection expected;
     (**kernels_for(Backend::reference)).select_segments(x, kOffsets, kCounts, expected);
