@@ -89,6 +89,15 @@ TEST(Devices, TraitsAreAFunctionOfSeedAndIndex) {
   EXPECT_GT(differing, 95U);
 }
 
+// The very bits, as an independent computation has them: another machine must not have other devices.
+TEST(Devices, ADeviceIsTheSameEverywhere) {
+  const auto devices = make(two_classes());
+  EXPECT_EQ(devices->traits(0).samples_per_s, 0x1.08fed4bca04ecp+5);
+  EXPECT_EQ(devices->traits(0).uplink_bytes_per_s, 0x1.5ca48bd97c6e9p+8 * 125.0);
+  EXPECT_EQ(devices->traits(1).samples_per_s, 0x1.69f3fcc7bcb48p+3);
+  EXPECT_EQ(devices->traits(999'999).samples_per_s, 0x1.2c75229b2d18ep+13);
+}
+
 TEST(Devices, AnotherSpreadOfOneRateLeavesTheOthersAlone) {
   DeviceSettings changed = two_classes();
   changed.classes[0].samples_per_s.sigma = 0.0;

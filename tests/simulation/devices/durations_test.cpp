@@ -110,6 +110,15 @@ TEST(Durations, LostSegmentsAreBinomial) {
   }
 }
 
+// The very nanosecond, as an independent computation has it: jitter, and two of three segments lost.
+TEST(Durations, ATransferIsTheSameEverywhere) {
+  DeviceTraits traits = plain();
+  traits.jitter = 0.25;
+  traits.loss = 0.3;
+  EXPECT_EQ(transfer_time(traits, 4'000, Direction::up, {.seed = 3, .device = 5, .transfer = 7}),
+            nanoseconds(7'942'803'723));
+}
+
 TEST(Durations, PlansAreDroppedAtTheirRate) {
   DeviceTraits traits = plain();
   EXPECT_FALSE(drops_plan(traits, {.seed = 1, .device = 1, .plan = 1}));
