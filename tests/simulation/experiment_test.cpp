@@ -6,6 +6,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "simulation/output/round_output.hpp"
 #include "tests/config/temp_folder.hpp"
 #include "tests/simulation/simulation_reference.hpp"
 
@@ -230,6 +231,15 @@ TEST(ExperimentFile, LevelsOfFaults) {
   EXPECT_GT(faults_of_level("heavy")->drops, faults_of_level("light")->drops);
   EXPECT_EQ(faults_of_level("havy").error().message(),
             "the level of faults is \"havy\", expected none, light and heavy; did you mean heavy?");
+}
+
+TEST(SimulationReference, EveryColumnOfTheOutputIsTold) {
+  const std::string text = simulation_reference();
+  std::istringstream columns(csv_header().substr(0, csv_header().size() - 1));
+  for (std::string column; std::getline(columns, column, ',');) {
+    EXPECT_THAT(text, HasSubstr("`" + column + "`"));
+    EXPECT_THAT(to_json_line({}, {}), HasSubstr("\"" + column + "\":"));
+  }
 }
 
 TEST(SimulationReference, TheDocumentIsWhatTheTablesSay) {
