@@ -13,12 +13,14 @@ LayerPlan dense_plan(std::string name, std::size_t inputs, std::uint32_t outputs
           .activation = activation};
 }
 
-LayerPlan convolution_plan(std::string name, ImageShape from, std::uint32_t outputs, std::uint32_t kernel) {
+LayerPlan convolution_plan(std::string name, ImageShape from, std::uint32_t outputs, std::uint32_t kernel,
+                           std::uint32_t padding) {
   return {.kind = LayerKind::convolution,
           .name = std::move(name),
           .from = from,
-          .to = {from.height - kernel + 1, from.width - kernel + 1, outputs},
+          .to = {from.height + 2 * padding - kernel + 1, from.width + 2 * padding - kernel + 1, outputs},
           .kernel = kernel,
+          .padding = padding,
           .activation = Activation::relu};
 }
 

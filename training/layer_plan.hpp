@@ -26,14 +26,15 @@ struct LayerPlan {
   std::string name;  // of its tensors: NAME.weight, NAME.bias
   ImageShape from;   // a dense layer reads 1 x 1 x inputs
   ImageShape to;
-  std::uint32_t kernel = 0;  // side of a convolution's window
+  std::uint32_t kernel = 0;   // side of a convolution's window
+  std::uint32_t padding = 0;  // zeros on every side of a convolution's image
   Activation activation = Activation::none;
 };
 
 LayerPlan dense_plan(std::string name, std::size_t inputs, std::uint32_t outputs, Activation activation);
-// Every whole window, no padding, stride 1.
-LayerPlan convolution_plan(std::string name, ImageShape from, std::uint32_t outputs,
-                           std::uint32_t kernel);  // then ReLU
+// Every whole window of the image with its zeros around it, stride 1, then ReLU. Fewer zeros than the kernel's side.
+LayerPlan convolution_plan(std::string name, ImageShape from, std::uint32_t outputs, std::uint32_t kernel,
+                           std::uint32_t padding = 0);
 // Largest of 2 x 2, stride 2; an odd last row or column is left out.
 LayerPlan max_pool_plan(ImageShape from);
 

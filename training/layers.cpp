@@ -1,26 +1,30 @@
 #include "training/layers.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <vector>
 
 #include "common/check.hpp"
 #include "training/blas.hpp"
+#include "training/small_products.hpp"
 
 namespace gleaner {
 namespace {
 
-// Rows of outputs = inputs x weights + bias, one product over all rows, and its parts backwards. The weights are inputs
-// x outputs and the bias follows them. Convolutions use it on unrolled windows.
-class Affine {
+// Rows of outputs = inputs x weights + bias; the weights are inputs x outputs and the bias follows them. A library
+// multiplies large batches, small ones are multiplied here.
+class Dense final : public Layer {
  public:
-  Affine(std::size_t inputs, std::size_t outputs, Activation activation)
-      : inputs_(inputs), outputs_(outputs), activation_(activation), bias_gradient_(outputs) {}
+  explicit Dense(const LayerPlan& plan)
+      : inputs_(plan.from.channels), outputs_(plan.to.channels), activation_(plan.activation), bias_sums_(outputs_) {}
 
-  void forward(std::span<const float> parameters, const float* input, float* output, std::size_t rows) const {
-    multiply({input}, {parameters.data()}, output, {rows, outputs_, inputs_});
+  void forward(std::span<const float> parameters, const float* input, float* output, std::size_t batch) override {
+    if (batch <= kSmallRows) {
+      dense_forward(input, parameters.data(), output, {batch, inputs_, outputs_});
+    } else {
+      multiply({input}, {parameters.data()}, output, {batch, outputs_, inputs_});
+    }
     const float* bias = parameters.data() + inputs_ * outputs_;
-    for (std::size_t row = 0; row < rows; ++row, output += outputs_) {
+    for (std::size_t row = 0; row < batch; ++row, output += outputs_) {
       if (activation_ == Activation::relu) {
         // Written so that NaN passes through and is seen in the loss.
         for (std::size_t j = 0; j < outputs_; ++j) {
@@ -33,170 +37,33 @@ class Affine {
     }
   }
 
-  // First of backward: takes the gradient back through the activation function, in place, and sums it for the bias.
-  void undo_activation(const float* output, float* gradient, std::size_t rows) {
-    std::ranges::fill(bias_gradient_, 0.0F);
-    float* sums = bias_gradient_.data();
-    for (std::size_t row = 0; row < rows; ++row, gradient += outputs_, output += outputs_) {
-      if (activation_ == Activation::relu) {
-        // Read before the choice: a load on one side only is a jump and not a vector instruction.
-        for (std::size_t j = 0; j < outputs_; ++j) {
-          const float value = gradient[j];
-          gradient[j] = output[j] > 0.0F ? value : 0.0F;
-        }
+  void backward(std::span<const float> parameters, const Activations& activations, std::size_t batch,
+                const GradientTarget& target) override {
+    float* gradient = activations.output_gradient;
+    undo_activation(activation_, activations.output, gradient, bias_sums_, batch);
+    if (activations.input_gradient != nullptr) {
+      if (batch <= kSmallRows) {
+        dense_input_gradient(gradient, parameters.data(), activations.input_gradient, {batch, inputs_, outputs_});
+      } else {
+        multiply({gradient}, {parameters.data(), Transpose::yes}, activations.input_gradient,
+                 {batch, inputs_, outputs_});
       }
-      for (std::size_t j = 0; j < outputs_; ++j) sums[j] += gradient[j];
     }
-  }
-
-  void input_gradient(std::span<const float> parameters, const float* gradient, float* out, std::size_t rows) const {
-    multiply({gradient}, {parameters.data(), Transpose::yes}, out, {rows, inputs_, outputs_});
-  }
-
-  void weight_gradient(const float* input, const float* gradient, std::size_t rows,
-                       const GradientTarget& target) const {
-    multiply({input, Transpose::yes}, {gradient}, target.into.data(), {inputs_, outputs_, rows},
-             {target.scale, target.keep});
-  }
-
-  void bias_gradient(const GradientTarget& target) const {
-    float* bias = target.into.data() + inputs_ * outputs_;
-    for (std::size_t j = 0; j < outputs_; ++j) {
-      bias[j] = (target.keep == 0.0F ? 0.0F : target.keep * bias[j]) + target.scale * bias_gradient_[j];
+    if (batch <= kSmallRows) {
+      dense_weight_gradient(activations.input, gradient, target.into.data(), {batch, inputs_, outputs_},
+                            {target.scale, target.keep});
+    } else {
+      multiply({activations.input, Transpose::yes}, {gradient}, target.into.data(), {inputs_, outputs_, batch},
+               {target.scale, target.keep});
     }
+    blend_into(target, inputs_ * outputs_, bias_sums_);
   }
 
  private:
   std::size_t inputs_;
   std::size_t outputs_;
   Activation activation_;
-  std::vector<float> bias_gradient_;
-};
-
-class Dense final : public Layer {
- public:
-  explicit Dense(const LayerPlan& plan) : affine_(plan.from.channels, plan.to.channels, plan.activation) {}
-
-  void forward(std::span<const float> parameters, const float* input, float* output, std::size_t batch) override {
-    affine_.forward(parameters, input, output, batch);
-  }
-
-  void backward(std::span<const float> parameters, const Activations& activations, std::size_t batch,
-                const GradientTarget& target) override {
-    float* gradient = activations.output_gradient;
-    affine_.undo_activation(activations.output, gradient, batch);
-    if (activations.input_gradient != nullptr) {
-      affine_.input_gradient(parameters, gradient, activations.input_gradient, batch);
-    }
-    affine_.weight_gradient(activations.input, gradient, batch, target);
-    affine_.bias_gradient(target);
-  }
-
- private:
-  Affine affine_;
-};
-
-// A convolution as a product over unrolled windows (im2col): one row a window, kernel rows of kernel x channels floats.
-// Only as many images as fit the cache are unrolled at once, and again for the weight gradient: that is faster than
-// keeping all windows of a batch, and takes no memory worth speaking of.
-class Convolution final : public Layer {
- public:
-  explicit Convolution(const LayerPlan& plan)
-      : from_(plan.from),
-        to_(plan.to),
-        kernel_(plan.kernel),
-        run_(std::size_t{plan.kernel} * plan.from.channels),
-        windows_per_image_(std::size_t{to_.height} * to_.width),
-        image_floats_(windows_per_image_ * run_ * kernel_),
-        images_at_once_(std::max<std::size_t>(1, kScratchBytes / sizeof(float) / image_floats_)),
-        affine_(run_ * kernel_, plan.to.channels, plan.activation) {}
-
-  void forward(std::span<const float> parameters, const float* input, float* output, std::size_t batch) override {
-    for_each_group(batch, [&](std::size_t first, std::size_t images) {
-      unroll(input + first * from_.size(), images);
-      affine_.forward(parameters, windows_.data(), output + first * to_.size(), images * windows_per_image_);
-    });
-  }
-
-  void backward(std::span<const float> parameters, const Activations& activations, std::size_t batch,
-                const GradientTarget& target) override {
-    float* gradient = activations.output_gradient;
-    affine_.undo_activation(activations.output, gradient, batch * windows_per_image_);
-    if (activations.input_gradient != nullptr) {
-      for_each_group(batch, [&](std::size_t first, std::size_t images) {
-        windows_.resize(images * image_floats_);
-        affine_.input_gradient(parameters, gradient + first * to_.size(), windows_.data(), images * windows_per_image_);
-        roll_back(activations.input_gradient + first * from_.size(), images);
-      });
-    }
-    // After all input gradients: the target may be the parameters.
-    for_each_group(batch, [&](std::size_t first, std::size_t images) {
-      unroll(activations.input + first * from_.size(), images);
-      affine_.weight_gradient(windows_.data(), gradient + first * to_.size(), images * windows_per_image_,
-                              {target.into, target.scale, first == 0 ? target.keep : 1.0F});
-    });
-    affine_.bias_gradient(target);
-  }
-
- private:
-  static constexpr std::size_t kScratchBytes = 256 * 1024;  // half of a small second-level cache
-
-  template <class Work>
-  void for_each_group(std::size_t batch, Work work) const {
-    for (std::size_t first = 0; first < batch; first += images_at_once_) {
-      work(first, std::min(images_at_once_, batch - first));
-    }
-  }
-
-  void unroll(const float* input, std::size_t images) {
-    windows_.resize(images * image_floats_);
-    // A copy of known length is a few instructions, of unknown length a call: the first layer of a grey image is all
-    // short copies.
-    run_ == 5 ? unroll_runs<5>(input, images) : unroll_runs<0>(input, images);
-  }
-
-  template <std::size_t kRun>
-  void unroll_runs(const float* input, std::size_t images) {
-    const std::size_t run = kRun == 0 ? run_ : kRun;
-    const std::size_t row = std::size_t{from_.width} * from_.channels;
-    float* to = windows_.data();
-    for (std::size_t image = 0; image < images; ++image, input += from_.size()) {
-      for (std::size_t y = 0; y < to_.height; ++y) {
-        for (std::size_t x = 0; x < to_.width; ++x) {
-          const float* window = input + y * row + x * from_.channels;
-          for (std::size_t u = 0; u < kernel_; ++u, to += run) std::memcpy(to, window + u * row, run * sizeof(float));
-        }
-      }
-    }
-  }
-
-  // Every pixel collects the gradients of all windows that it was in.
-  void roll_back(float* gradient, std::size_t images) const {
-    const std::size_t row = std::size_t{from_.width} * from_.channels;
-    const float* from = windows_.data();
-    std::fill_n(gradient, images * from_.size(), 0.0F);
-    for (std::size_t image = 0; image < images; ++image, gradient += from_.size()) {
-      for (std::size_t y = 0; y < to_.height; ++y) {
-        for (std::size_t x = 0; x < to_.width; ++x) {
-          float* window = gradient + y * row + x * from_.channels;
-          for (std::size_t u = 0; u < kernel_; ++u, from += run_) {
-            float* to = window + u * row;
-            for (std::size_t i = 0; i < run_; ++i) to[i] += from[i];
-          }
-        }
-      }
-    }
-  }
-
-  ImageShape from_;
-  ImageShape to_;
-  std::size_t kernel_;
-  std::size_t run_;  // floats that lie together in one row of a window
-  std::size_t windows_per_image_;
-  std::size_t image_floats_;  // of all windows of one image
-  std::size_t images_at_once_;
-  Affine affine_;
-  std::vector<float> windows_;  // of one group, or their gradients
+  std::vector<float> bias_sums_;
 };
 
 class MaxPool final : public Layer {
@@ -274,10 +141,32 @@ class MaxPool final : public Layer {
 
 }  // namespace
 
+void undo_activation(Activation activation, const float* output, float* gradient, std::span<float> sums,
+                     std::size_t rows) {
+  std::ranges::fill(sums, 0.0F);
+  for (std::size_t row = 0; row < rows; ++row, gradient += sums.size(), output += sums.size()) {
+    if (activation == Activation::relu) {
+      // Read before the choice: a load on one side only is a jump and not a vector instruction.
+      for (std::size_t j = 0; j < sums.size(); ++j) {
+        const float value = gradient[j];
+        gradient[j] = output[j] > 0.0F ? value : 0.0F;
+      }
+    }
+    for (std::size_t j = 0; j < sums.size(); ++j) sums[j] += gradient[j];
+  }
+}
+
+void blend_into(const GradientTarget& target, std::size_t first, std::span<const float> gradient) {
+  float* into = target.into.data() + first;
+  for (std::size_t i = 0; i < gradient.size(); ++i) {
+    into[i] = (target.keep == 0.0F ? 0.0F : target.keep * into[i]) + target.scale * gradient[i];
+  }
+}
+
 std::unique_ptr<Layer> make_layer(const LayerPlan& plan) {
   switch (plan.kind) {
     case LayerKind::dense: return std::make_unique<Dense>(plan);
-    case LayerKind::convolution: return std::make_unique<Convolution>(plan);
+    case LayerKind::convolution: return make_convolution(plan);
     case LayerKind::max_pool: return std::make_unique<MaxPool>(plan);
   }
   GLEANER_CHECK(false);

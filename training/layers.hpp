@@ -36,5 +36,13 @@ class Layer {
 };
 
 std::unique_ptr<Layer> make_layer(const LayerPlan& plan);
+std::unique_ptr<Layer> make_convolution(const LayerPlan& plan);
+
+// First of a layer's backward(): takes the gradient back through the activation function, in place, and adds it up for
+// the bias, whose size is a row's.
+void undo_activation(Activation activation, const float* output, float* gradient, std::span<float> sums,
+                     std::size_t rows);
+// The target's entries from `first` on, with this gradient.
+void blend_into(const GradientTarget& target, std::size_t first, std::span<const float> gradient);
 
 }  // namespace gleaner

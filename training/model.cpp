@@ -22,7 +22,7 @@ constexpr std::uint32_t kMaxHidden = 1U << 20;
 constexpr std::uint64_t kMaxParameters = 0x7fffffff;  // indices are 32 bits, those of BLAS are signed
 
 // Addresses, since the rows live in other files and are initialised in no order that counts here.
-constexpr std::array<const ModelRow*, 3> kRows = {&kSoftmaxModel, &kMlpModel, &kLenetModel};
+constexpr std::array<const ModelRow*, 5> kRows = {&kSoftmaxModel, &kMlpModel, &kLenetModel, &kCnnModel, &kLeafCnnModel};
 
 const ModelRow* find_row(std::string_view name) {
   for (const ModelRow* row : kRows) {

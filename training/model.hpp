@@ -20,7 +20,7 @@ struct TensorShape {
 };
 
 struct ModelSpec {
-  std::string name;           // a row of the table: softmax, mlp, lenet
+  std::string name;           // a row of the table: softmax, mlp, lenet, cnn, leaf-cnn
   std::uint32_t inputs = 0;   // features of a sample
   std::uint32_t classes = 0;  // 2 to 256
   std::uint32_t hidden = 0;   // units of the hidden dense layer; 0 where the model has none

@@ -40,6 +40,15 @@ TEST(Model, LayoutOfParameters) {
   EXPECT_EQ(parameter_count(spec_of("softmax")), 7850U);
   EXPECT_EQ(parameter_count(spec_of("mlp")), 159'010U);
   EXPECT_EQ(parameter_count(spec_of("lenet")), 80'202U);
+  EXPECT_EQ(layout_of(spec_of("cnn")),
+            "conv1.weight 3 3 1 32\nconv1.bias 32\nconv2.weight 3 3 32 64\nconv2.bias 64\n"
+            "dense1.weight 9216 128\ndense1.bias 128\ndense2.weight 128 10\ndense2.bias 10\n");
+  // As published for the recipes: CIFAR-10 and FEMNIST, and LEAF's own model for the latter.
+  EXPECT_EQ(parameter_count(*model_spec("cnn", {3072, 10, 32, 32, 3})), 1'626'442U);
+  EXPECT_EQ(parameter_count(*model_spec("cnn", {784, 62, 28, 28, 1})), 1'206'590U);
+  EXPECT_EQ(parameter_count(*model_spec("leaf-cnn", {784, 62, 28, 28, 1})), 6'603'710U);
+  EXPECT_FALSE(model_spec("cnn", {25, 10, 5, 5, 1}).has_value());
+  EXPECT_TRUE(model_spec("leaf-cnn", {16, 10, 4, 4, 1}).has_value());
   for (const ModelSummary& row : known_models()) {
     const ModelSpec spec = spec_of(std::string(row.name));
     EXPECT_EQ(Network(spec).parameter_count(), parameter_count(spec));
@@ -87,7 +96,7 @@ TEST(Model, UnknownNameListsTheCandidates) {
   ASSERT_FALSE(result.has_value());
   EXPECT_EQ(result.error().code(), ErrorCode::bad_input);
   EXPECT_EQ(result.error().message(),
-            "unknown model \"lenett\": there are softmax, mlp and lenet; did you mean lenet?");
+            "unknown model \"lenett\": there are softmax, mlp, lenet, cnn and leaf-cnn; did you mean lenet?");
 }
 
 TEST(Model, HiddenUnitsAreAnOption) {

@@ -179,7 +179,9 @@ constexpr DatasetShape shape(std::uint32_t height, std::uint32_t width, std::uin
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, NetworkTest,
-                         ::testing::Values(Case{"softmax", shape(3, 4, 2, 5), 0, 7},
+                         ::testing::Values(Case{"cnn", shape(9, 8, 3, 4), 5, 4}, Case{"cnn", shape(6, 11, 1, 10), 9, 3},
+                                           Case{"leaf-cnn", shape(7, 5, 2, 4), 6, 4},
+                                           Case{"softmax", shape(3, 4, 2, 5), 0, 7},
                                            Case{"mlp", shape(5, 5, 1, 4), 9, 6},
                                            Case{"lenet", shape(16, 16, 1, 3), 7, 3},
                                            Case{"lenet", shape(17, 18, 2, 4), 5, 2}));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <stdexcept>
 
 namespace gleaner::testing {
@@ -48,18 +49,37 @@ Values relu(Values values) {
   return values;
 }
 
-Image convolve(const Image& input, std::size_t outputs, Parameters& parameters) {
-  constexpr std::size_t kSide = 5;
-  const auto weights = parameters.take(outputs * kSide * kSide * input.channels);
+struct Windows {
+  std::size_t side;
+  std::size_t padding;
+};
+
+Image padded(const Image& input, std::size_t padding) {
+  Image result = {input.height + 2 * padding, input.width + 2 * padding, input.channels, {}};
+  for (std::size_t y = 0; y < result.height; ++y) {
+    for (std::size_t x = 0; x < result.width; ++x) {
+      const bool inside = y >= padding && x >= padding && y < padding + input.height && x < padding + input.width;
+      for (std::size_t c = 0; c < input.channels; ++c) {
+        result.values.push_back(inside ? input.at(y - padding, x - padding, c) : 0.0);
+      }
+    }
+  }
+  return result;
+}
+
+Image convolve(const Image& inner, std::size_t outputs, const Windows& windows, Parameters& parameters) {
+  const Image input = padded(inner, windows.padding);
+  const std::size_t side = windows.side;
+  const auto weights = parameters.take(outputs * side * side * input.channels);
   const auto bias = parameters.take(outputs);
-  Image result = {input.height - kSide + 1, input.width - kSide + 1, outputs, {}};
+  Image result = {input.height - side + 1, input.width - side + 1, outputs, {}};
   for (std::size_t y = 0; y < result.height; ++y) {
     for (std::size_t x = 0; x < result.width; ++x) {
       for (std::size_t o = 0; o < outputs; ++o) {
         double sum = bias[o];
         std::size_t at = o;
-        for (std::size_t u = 0; u < kSide; ++u) {
-          for (std::size_t v = 0; v < kSide; ++v) {
+        for (std::size_t u = 0; u < side; ++u) {
+          for (std::size_t v = 0; v < side; ++v) {
             for (std::size_t c = 0; c < input.channels; ++c, at += outputs) {
               sum += weights[at] * input.at(y + u, x + v, c);
             }
@@ -88,12 +108,19 @@ Image pool(const Image& input) {
 Values scores(const ModelSpec& spec, const Values& input, Parameters& parameters) {
   if (spec.name == "softmax") return dense(input, spec.classes, parameters);
   if (spec.name == "mlp") return dense(relu(dense(input, spec.hidden, parameters)), spec.classes, parameters);
-  if (spec.name != "lenet") throw std::invalid_argument("no reference for model " + spec.name);
+  struct Shape {
+    Windows windows;
+    std::size_t first;
+    bool pool_between;
+  };
+  const std::map<std::string, Shape> shapes = {
+      {"lenet", {{5, 0}, 16, true}}, {"cnn", {{3, 0}, 32, false}}, {"leaf-cnn", {{5, 2}, 32, true}}};
+  const Shape& shape = shapes.at(spec.name);
   Image image = {spec.height, spec.width, spec.channels, input};
-  for (const std::size_t outputs : {16U, 32U}) {
-    image = convolve(image, outputs, parameters);
+  for (const std::size_t outputs : {shape.first, 2 * shape.first}) {
+    image = convolve(image, outputs, shape.windows, parameters);
     image.values = relu(std::move(image.values));
-    image = pool(image);
+    if (shape.pool_between || outputs != shape.first) image = pool(image);
   }
   return dense(relu(dense(image.values, spec.hidden, parameters)), spec.classes, parameters);
 }

@@ -1,5 +1,5 @@
 #pragma once
-// The three models in double precision by plain loops, straight from their definitions: what the networks are compared
+// The models in double precision by plain loops, straight from their definitions: what the networks are compared
 // with.
 
 #include <cstdint>

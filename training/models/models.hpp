@@ -22,6 +22,8 @@ struct ModelRow {
 extern const ModelRow kSoftmaxModel;
 extern const ModelRow kMlpModel;
 extern const ModelRow kLenetModel;
+extern const ModelRow kCnnModel;
+extern const ModelRow kLeafCnnModel;
 
 // The row of a spec that passed check_spec().
 const ModelRow& model_row(const ModelSpec& spec);
