@@ -40,7 +40,7 @@ TEST(RemoteCommands, AnOperatorsCertificateOpensTheTlsPort) {
   const OperatorPki pki;
   pki.issue("ca", pki::Role::operator_, "alice");
   RunningServer server({}, pki.server());
-  const std::string place = "localhost:" + std::to_string(server.tls_port());
+  const std::string place = "127.0.0.1:" + std::to_string(server.tls_port());
   const std::vector<std::string> all = {
       "--remote", place, "--ca", pki.path("ca.pem"), "--cert", pki.path("alice.pem"), "--key", pki.path("alice.key")};
   const auto ask = [](std::vector<std::string> args, const std::vector<std::string>& more) {

@@ -88,7 +88,7 @@ TEST_F(DoctorOnADevice, NobodyListens) {
     const HandshakeServer server(files("server"));
     port = server.port();
   }
-  write_client(port, "device", "127.0.0.1");
+  write_client(port);
   const Diagnosis found = client();
   EXPECT_EQ(found.code, kFailure);
   EXPECT_THAT(found.lines_with("FAIL"), Contains(AllOf(HasSubstr("127.0.0.1"), HasSubstr("nobody listens there"))));
@@ -130,7 +130,7 @@ TEST_F(DoctorOnADevice, ACoordinatorThatDoesNotKnowTheDevicesAuthority) {
 
 TEST_F(DoctorOnADevice, AServerThatIsNoCoordinator) {
   const RunningServer http;
-  write_client(http.http_port(), "device", "127.0.0.1");
+  write_client(http.http_port());
   const Diagnosis found = client();
   EXPECT_EQ(found.code, kFailure);
   EXPECT_EQ(found.lines_with("FAIL").size(), 1U) << found.text;

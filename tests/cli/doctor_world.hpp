@@ -26,7 +26,7 @@ class DoctorWorld : public InTemporaryFolder {
   void write_coordinator(const std::string& listen = "127.0.0.1:0", const std::string& http = "127.0.0.1:0",
                          const std::string& certificate = "server");
   void write_client(std::uint16_t port, const std::string& certificate = "device",
-                    const std::string& host = "localhost");
+                    const std::string& host = "127.0.0.1");
   void write_data();
 
   Diagnosis coordinator() const { return examine("--coordinator", "coordinator.toml"); }
