@@ -102,6 +102,10 @@ session::Executed DeviceRun::execute(const session::Task& task) {
     done.held = held();
     return done;
   }
+  if (!state_.memory) {
+    done.error = Error(ErrorCode::corrupt, "the state of this run could not be read");
+    return done;
+  }
   if (state_.answer && state_.answer->send) {
     done.error = Error(ErrorCode::peer_fault,
                        fmt::format("it came while the outcome of plan {} is unknown", state_.answer->plan.value));

@@ -86,10 +86,10 @@ class FileStore final : public StateStore {
         return written;
       }
       failpoint("client.state.written");
-      if (::fsync(file.get()) != 0) return fail(from_errno("cannot sync", beside));
+      if (::fsync(file.get()) != 0) return give_up("cannot sync", beside);
       failpoint("client.state.synced");
     }
-    if (::rename(beside.c_str(), path.c_str()) != 0) return fail(from_errno("cannot replace", path));
+    if (::rename(beside.c_str(), path.c_str()) != 0) return give_up("cannot replace", beside);
     failpoint("client.state.renamed");
     const Descriptor directory(::open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (directory.get() < 0 || ::fsync(directory.get()) != 0)
@@ -111,6 +111,13 @@ class FileStore final : public StateStore {
   }
 
  private:
+  // What could not be written whole must not take the room that the next try needs.
+  static Status give_up(const std::string& what, const std::string& beside) {
+    Error error = from_errno(what, beside);
+    ::unlink(beside.c_str());
+    return fail(std::move(error));
+  }
+
   std::string file_of(RunId run) const { return directory_ / (to_hex(run.value) + kSuffix); }
 
   fs::path directory_;

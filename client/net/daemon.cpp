@@ -107,8 +107,9 @@ class Daemon {
   void perform(session::Connect) { (void)tasks_.spawn("connection", connection()); }
 
   void perform(session::StartReconnectTimer action) {
-    const Duration wait =
-        std::max(action.at_least > Duration{} ? backoff_.next_after(action.at_least) : Duration{}, backoff_.next());
+    const Duration asked = action.at_least > Duration{} ? backoff_.next_after(action.at_least) : Duration{};
+    // What is tried again on an open connection says nothing about the next one.
+    const Duration wait = link_ ? asked : std::max(asked, backoff_.next());
     reconnect_.expires_after(wait);
     reconnect_.async_wait([this](const boost::system::error_code& ec) {
       if (!ec) handle(session::ReconnectTimer{});

@@ -92,7 +92,12 @@ void Worker::perform(session::Execute action) {
   auto shared = std::make_shared<session::Execute>(std::move(action));
   thread_([this, shared] {
     const auto& plan = shared->task.plan;
-    if (!run_ || run_id_ != plan.run) return;
+    if (!run_ || run_id_ != plan.run) {
+      return reply(session::Executed{.run = plan.run,
+                                     .plan = plan.id,
+                                     .answer = {},
+                                     .error = Error(ErrorCode::retry, "its run is not open here")});
+    }
     auto done = run_->execute(shared->task);
     if (done.answer) {
       log_info("plan {} (round {}): {}, {} bytes, loss {:.4f}, rule {:.4g} against {:.4g}, {} ms", plan.id.value,

@@ -10,6 +10,10 @@ namespace {
 // The cheapest way to a model is never longer than the model itself, give or take framing.
 std::uint64_t sync_bytes_max(std::uint32_t dimension) { return 4ULL * dimension + (64ULL << 10); }
 
+// Between two tries of what the own machine could not do, as it may go on for days.
+constexpr Duration kRetryFirst = std::chrono::seconds(5);
+constexpr Duration kRetryMost = std::chrono::minutes(5);
+
 }  // namespace
 
 std::vector<Action> Session::begin() {
@@ -28,6 +32,7 @@ void Session::on(const Connected&) {
   welcomed_ = false;
   retry_at_least_ = {};
   arriving_.reset();
+  reopens_ = false;
   if (run_) run_->accepted = false;
   act(Send{Hello{.software = identity_.software, .capabilities = {}, .cores = identity_.cores}});
 }
@@ -44,7 +49,9 @@ void Session::on(const Disconnected& e) {
 }
 
 void Session::on(const ReconnectTimer&) {
-  if (!connected_) act(Connect{});
+  if (!connected_) return act(Connect{});
+  // What the store holds is read anew, and stated; then the coordinator sends the plan again if it still waits for it.
+  if (std::exchange(reopens_, false) && run_) act(OpenRun{run_->spec, run_->lineage});
 }
 
 void Session::on(const MessageArrived& e) {
@@ -70,15 +77,14 @@ void Session::receive(const Welcome& m) {
 void Session::receive(const Offer& m) {
   run_ = Run{.spec = m.spec, .lineage = m.lineage};
   arriving_.reset();
+  reopens_ = false;
   act(OpenRun{m.spec, m.lineage});
 }
 
 void Session::on(const RunOpened& e) {
   if (!connected_ || !run_ || run_->spec.id != e.run) return;
   if (e.error) {
-    act(Note{fmt::format("run {}: {}", run_->spec.name, e.error->message()), true});
-    act(Send{Decline{e.run, e.error->message()}});
-    return;
+    return try_again_later(e.error->message());
   }
   samples_ = e.samples;
   schema_hash_ = e.schema_hash;
@@ -109,7 +115,9 @@ void Session::receive(const Settle& m) {
 }
 
 void Session::on(const AnswerLoaded& e) {
-  if (e.answer && connected_ && run_ && run_->accepted) act(SendAnswer{*e.answer});
+  if (!connected_ || !run_ || !run_->accepted) return;
+  if (e.answer) return act(SendAnswer{*e.answer});
+  try_again_later("the answer that the coordinator asks for is not there any more");
 }
 
 void Session::receive(const Plan& m) {
@@ -143,23 +151,41 @@ void Session::start_when_complete() {
   if (task.plan.settled_plan.value != 0)
     act(SettlePlan{task.plan.run, task.plan.settled_plan, task.plan.settled_outcome});
   executing_ = task.plan.id;
+  reopens_ = false;
   act(Execute{std::move(task)});
 }
 
 void Session::on(const Executed& e) {
   if (executing_ == e.plan) executing_.reset();
-  if (e.error) act(Note{fmt::format("plan {}: {}", e.plan.value, e.error->message()), true});
-  if (!connected_ || !run_ || run_->spec.id != e.run || !run_->accepted) return;  // told at the next Accept
-  if (e.needs_model) {
+  const bool here = connected_ && run_ && run_->spec.id == e.run && run_->accepted;
+  const bool said_below = here && !e.answer && !e.needs_model;
+  if (e.error && !said_below) act(Note{fmt::format("plan {}: {}", e.plan.value, e.error->message()), true});
+  if (!here) return;  // told at the next Accept
+  if (e.needs_model && whole_model_for_ != e.plan) {
+    whole_model_for_ = e.plan;
     Held held = e.held;
     held.has_model = false;
     accept(held);
   } else if (e.answer) {
+    retry_wait_ = {};
+    last_decline_.clear();
     act(SendAnswer{*e.answer});
   } else {
-    // The own machine could not do the work. The coordinator closes the plan when its time is over.
-    act(Note{fmt::format("plan {} is left unanswered", e.plan.value), true});
+    const std::string why = e.error ? e.error->message() : "the model that was sent is not the plan's base";
+    try_again_later(fmt::format("plan {} is not answered yet, and is tried again: {}", e.plan.value, why));
   }
+}
+
+// The own machine could not do it (a full disk, a damaged state file, data that is not there). A plan stays open, of a
+// reproducible run for ever, so it is tried until it works, on the same connection: one that comes and goes would look
+// like two machines with one certificate. The coordinator hears why, as its operator may be the only one who looks.
+void Session::try_again_later(const std::string& why) {
+  retry_wait_ = std::clamp(retry_wait_ * 2, kRetryFirst, kRetryMost);
+  reopens_ = true;
+  if (why != last_decline_) act(Note{fmt::format("run {}: {}", run_->spec.name, why), true});
+  last_decline_ = why;
+  act(Send{Decline{run_->spec.id, why}});
+  act(StartReconnectTimer{retry_wait_});
 }
 
 void Session::receive(const Refused& m) {

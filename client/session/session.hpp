@@ -68,7 +68,7 @@ struct Executed {
   bool needs_model = false;  // the sync did not lead to the base: the residual is kept, a whole model is asked for
   Held held;
 };
-struct AnswerLoaded {
+struct AnswerLoaded {  // no answer: it is not there
   std::optional<Answer> answer;
 };
 struct ReconnectTimer {};
@@ -77,7 +77,9 @@ using Event = std::variant<Connected, Disconnected, MessageArrived, RunOpened, E
 
 // ---- Actions.
 struct Connect {};
-struct StartReconnectTimer {  // the owner adds its back-off; this is the least that the coordinator asked for
+// -> ReconnectTimer; one timer, the newest start counts. The owner adds its back-off; this is the least that the
+// coordinator asked for, or of what the own machine could not do.
+struct StartReconnectTimer {
   Duration at_least{};
 };
 struct Send {
@@ -167,6 +169,7 @@ class Session {
   }
 
   void protocol_error(const std::string& what);
+  void try_again_later(const std::string& why);
   void leave(Duration retry_after, std::string reason);
   void start_when_complete();
   void accept(const Held& held);
@@ -181,6 +184,10 @@ class Session {
   std::uint64_t schema_hash_ = 0;
   std::optional<Task> arriving_;  // a plan whose sync is still on its way
   std::optional<PlanId> executing_;
+  bool reopens_ = false;      // when the timer fires: the run is opened anew
+  Duration retry_wait_{};     // of the last such wait
+  PlanId whole_model_for_;    // asked for once a plan: what does not help is not asked for again at once
+  std::string last_decline_;  // said once, until it changes
   std::string last_trouble_;  // said once, until it changes
   Instant now_;
   std::vector<Action> actions_;

@@ -151,6 +151,85 @@ TEST_F(SessionTest, AsksForAWholeModelWhenItsOwnDoesNotLeadToTheBase) {
   EXPECT_FALSE(sent<Accept>().front().has_model);
 }
 
+TEST_F(SessionTest, AsksForAWholeModelOnceAPlan) {
+  connect_and_join();
+  receive(plan(2));
+  feed(Executed{.run = {5}, .plan = {2}, .needs_model = true});
+  forget();
+  receive(plan(2));
+  feed(Executed{.run = {5}, .plan = {2}, .needs_model = true});
+  EXPECT_EQ(sent<Accept>().size(), 0U) << "no circle without a pause";
+  EXPECT_EQ(seen<StartReconnectTimer>().size(), 1U);
+}
+
+TEST_F(SessionTest, AnAnswerThatCannotBeStoredIsTriedAgainAndTheCoordinatorHearsWhy) {
+  connect_and_join();
+  Duration last{};
+  for (int i = 0; i < 12; ++i) {
+    receive(plan(2));
+    forget();
+    feed(Executed{.run = {5}, .plan = {2}, .error = Error(ErrorCode::no_space, "the disk is full")});
+    EXPECT_EQ(seen<Note>().size(), i == 0 ? 1U : 0U);
+    EXPECT_NE(sent<Decline>().front().reason.find("the disk is full"), std::string::npos);
+    EXPECT_EQ(seen<CloseConnection>().size(), 0U) << "it would look like flapping";
+    const Duration wait = seen<StartReconnectTimer>().front().at_least;
+    EXPECT_TRUE(wait > last || wait == std::chrono::minutes(5)) << i;
+    last = wait;
+    forget();
+    feed(ReconnectTimer{});
+    EXPECT_EQ(seen<OpenRun>().size(), 1U);
+    feed(RunOpened{.run = {5}, .samples = 40, .schema_hash = 9});
+    EXPECT_EQ(sent<Accept>().size(), 1U) << "so that the plan is sent again";
+  }
+  EXPECT_EQ(last, std::chrono::minutes(5));
+  receive(plan(2));
+  feed(Executed{.run = {5}, .plan = {2}, .answer = Answer{.run = {5}, .plan = {2}, .send = true}});
+  EXPECT_EQ(seen<SendAnswer>().size(), 1U);
+}
+
+TEST_F(SessionTest, ANewerPlanOrConnectionOvertakesWhatIsTriedAgain) {
+  connect_and_join();
+  receive(plan(2));
+  feed(Executed{.run = {5}, .plan = {2}, .error = Error(ErrorCode::no_space, "the disk is full")});
+  receive(plan(3));
+  forget();
+  feed(ReconnectTimer{});
+  EXPECT_TRUE(seen_.empty());
+  feed(Executed{.run = {5}, .plan = {3}, .error = Error(ErrorCode::no_space, "the disk is full")});
+  feed(Disconnected{Error(ErrorCode::retry, "gone")});
+  feed(ReconnectTimer{});
+  connect_and_join();
+  forget();
+  feed(ReconnectTimer{});
+  EXPECT_TRUE(seen_.empty());
+}
+
+TEST_F(SessionTest, ARunThatCannotBeOpenedIsTriedAgain) {
+  feed(Connected{});
+  receive(Welcome{});
+  receive(Offer{run_, {3}});
+  for (int i = 0; i < 3; ++i) {
+    forget();
+    feed(RunOpened{.run = {5}, .error = Error(ErrorCode::corrupt, "its state is damaged")});
+    EXPECT_EQ(sent<Decline>().size(), 1U);
+    EXPECT_EQ(seen<Note>().size(), i == 0 ? 1U : 0U);
+    feed(ReconnectTimer{});
+    EXPECT_EQ(seen<OpenRun>().size(), 1U);
+  }
+  feed(RunOpened{.run = {5}, .samples = 40, .schema_hash = 9});
+  EXPECT_EQ(sent<Accept>().size(), 1U);
+}
+
+TEST_F(SessionTest, AnAnswerThatIsGoneIsNotWaitedForInVain) {
+  connect_and_join({.pending_plan = {2}});
+  receive(Settle{.run = {5}, .plan = {2}, .resend = true});
+  forget();
+  feed(AnswerLoaded{});
+  EXPECT_EQ(seen<StartReconnectTimer>().size(), 1U);
+  feed(ReconnectTimer{});
+  EXPECT_EQ(seen<OpenRun>().size(), 1U);
+}
+
 TEST_F(SessionTest, RefusalsDecideTheResidual) {
   connect_and_join();
   forget();

@@ -67,6 +67,29 @@ TEST_P(Recipes, CrashesAndCutsChangeNothing) {
   EXPECT_GT(crashes, seeds);
 }
 
+TEST_P(Recipes, FullDisksOfDevicesChangeNothing) {
+  World calm({.toml = run_file(GetParam(), ""), .seed = 1});
+  ASSERT_TRUE(calm.run_to_end());
+  const End expected = end_of(calm, 5);
+  std::uint64_t unsaved = 0;
+  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+    // Half of them with connections that come and go meanwhile.
+    const double faults = seed % 2 == 0 ? 0.005 : 0.0;
+    World world({.toml = run_file(GetParam(), ""),
+                 .seed = seed,
+                 .disconnects = faults,
+                 .device_crashes = faults,
+                 .coordinator_crashes = faults / 2,
+                 .full_disks = 0.5});
+    ASSERT_TRUE(world.run_to_end()) << "seed " << seed << ": " << world.fatal() << " " << world.status().waiting_for;
+    const End end = end_of(world, 5);
+    EXPECT_EQ(end.hash, expected.hash) << "seed " << seed;
+    EXPECT_EQ(end.device_memory, expected.device_memory) << "seed " << seed;
+    unsaved += world.unsaved();
+  }
+  EXPECT_GT(unsaved, 20U);
+}
+
 INSTANTIATE_TEST_SUITE_P(All, Recipes, testing::Values("fedavg", "topk", "gsasg"),
                          [](const auto& info) { return info.param; });
 

@@ -27,6 +27,22 @@ void through_bytes(const Bytes& frame, Sender sender, Use use) {
   use(*message);
 }
 
+// A disk that is full whenever `is_full` says so.
+class FullStore final : public StateStore {
+ public:
+  explicit FullStore(std::function<bool()> is_full) : is_full_(std::move(is_full)), below_(make_memory_store()) {}
+  Result<std::optional<Bytes>> load(RunId run) override { return below_->load(run); }
+  Status save(RunId run, ByteView state) override {
+    if (is_full_()) return fail(ErrorCode::no_space, "No space left on device");
+    return below_->save(run, state);
+  }
+  Status prune(RunId in_use, std::size_t keep) override { return below_->prune(in_use, keep); }
+
+ private:
+  std::function<bool()> is_full_;
+  std::unique_ptr<StateStore> below_;
+};
+
 }  // namespace
 
 World::World(WorldSpec spec) : spec_(std::move(spec)), random_(spec_.seed, Purpose::test) {
@@ -53,7 +69,11 @@ World::World(WorldSpec spec) : spec_(std::move(spec)), random_(spec_.seed, Purpo
     device->samples = std::make_shared<const Dataset>(synthetic_dataset(
         {.samples = 40 + 8 * i, .classes = shape.classes, .height = shape.height, .width = shape.width, .noise = 120},
         {.pattern = 1, .noise = 10 + i}));
-    device->store = make_memory_store();
+    device->store = std::make_unique<FullStore>([this] {
+      const bool is_full = spec_.full_disks > 0.0 && random_.uniform() < spec_.full_disks;
+      unsaved_ += is_full ? 1 : 0;
+      return is_full;
+    });
     devices_.push_back(std::move(device));
     start_device(*devices_.back());
   }

@@ -36,6 +36,7 @@ struct WorldSpec {
   double disconnects = 0.0;  // chance that a step cuts a device's connection
   double device_crashes = 0.0;
   double coordinator_crashes = 0.0;
+  double full_disks = 0.0;         // chance that a device finds no room for its state
   bool reconnect_at_once = false;  // while the coordinator still works on what the last connection said
 };
 
@@ -53,6 +54,7 @@ class World final : public Outbox {
   Database& database() { return *database_; }
   RunId run() const { return row_.id; }
   std::uint64_t crashes() const { return crashes_; }
+  std::uint64_t unsaved() const { return unsaved_; }
   const std::string& fatal() const { return fatal_; }
 
   void send(const DeviceName& device, const Message& message) override;
@@ -109,6 +111,7 @@ class World final : public Outbox {
   SocketBytes bytes_;
   std::uint64_t held_bytes_ = 0;
   std::uint64_t crashes_ = 0;
+  std::uint64_t unsaved_ = 0;
   bool finished_ = false;
   std::string fatal_;
 };
