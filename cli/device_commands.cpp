@@ -17,6 +17,7 @@ std::string state_text(JsonView device) {
   if (device["revoked"].flag()) return "revoked";
   if (device["quarantined"].flag()) return "quarantined";
   if (!device["connected"].flag()) return "away";
+  if (!device["declined"].text().empty()) return "declined";
   return device["open_plan"].count() > 0 ? "working" : "connected";
 }
 
@@ -48,6 +49,10 @@ void print_devices(const std::vector<JsonView>& devices, std::ostream& out) {
                human_bytes(device["down_bytes"].number().value_or(0.0))});
   }
   table.print(out);
+  for (const JsonView device : devices) {
+    const std::string why = device["declined"].text();
+    if (!why.empty()) out << fmt::format("\n{} does not work: {}\n", device["name"].text(), why);
+  }
 }
 
 int list_devices(Console& console, const CommonOptions& common) {
@@ -69,9 +74,16 @@ struct Verb {
   std::string done;
 };
 
-int change_device(Console& console, const CommonOptions& common, const std::string& name, const Verb& verb) {
+struct Change {
+  std::string device;
+  bool unseen = false;
+};
+
+int change_device(Console& console, const CommonOptions& common, const Change& change, const Verb& verb) {
   return with_coordinator(console, common, [&](AdminClient& client) -> Status {
-    const std::string target = fmt::format("/v1/devices/{}/{}", admin::encode_component(name), verb.name);
+    const std::string& name = change.device;
+    const std::string target =
+        fmt::format("/v1/devices/{}/{}{}", admin::encode_component(name), verb.name, change.unseen ? "?unseen=1" : "");
     GLEANER_ASSIGN(const std::string reply, client.post(target));
     console.out << (common.json ? reply : fmt::format("Device {} {}.\n", name, verb.done));
     return {};
@@ -94,11 +106,12 @@ void add_device_commands(CLI::App& root, Invocation& invocation) {
                         {"allow", "Let a revoked device in again", "may connect again"}};
   for (const Verb& verb : verbs) {
     auto* command = group->add_subcommand(verb.name, verb.help);
-    const auto name = std::make_shared<std::string>();
-    command->add_option("NAME", *name, "The device, as its certificate names it")->required();
-    command->callback([&invocation, name, verb] {
-      invocation.action = [&invocation, name, verb](Console& console) {
-        return change_device(console, invocation.common, *name, verb);
+    const auto change = std::make_shared<Change>();
+    command->add_option("NAME", change->device, "The device, as its certificate names it")->required();
+    if (verb.name == "revoke") command->add_flag("--unseen", change->unseen, "Also one that has never connected");
+    command->callback([&invocation, change, verb] {
+      invocation.action = [&invocation, change, verb](Console& console) {
+        return change_device(console, invocation.common, *change, verb);
       };
     });
   }

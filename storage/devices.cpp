@@ -22,11 +22,20 @@ Status SqliteDatabase::upsert_device(const DeviceRow& row) {
       row.downlink_bytes_per_s, row.samples_per_s, row.up_bytes, row.down_bytes);
 }
 
-// A stolen certificate is revoked before it was ever used: then the row is made.
-Status SqliteDatabase::revoke_device(const DeviceName& name, bool revoked) {
-  GLEANER_TRY(connection_->execute("UPDATE device SET revoked = ? WHERE name = ?", revoked, name));
+Status SqliteDatabase::allow_device(const DeviceName& name) {
+  GLEANER_TRY(connection_->execute("UPDATE device SET revoked = 0 WHERE name = ?", name));
   if (connection_->changes() != 0) return {};
-  if (!revoked) return fail(ErrorCode::not_found, fmt::format("there is no device named \"{}\"", name.value));
+  return fail(ErrorCode::not_found, fmt::format("there is no device named \"{}\"", name.value));
+}
+
+Status SqliteDatabase::revoke_device(const DeviceName& name, Unseen unseen) {
+  GLEANER_TRY(connection_->execute("UPDATE device SET revoked = 1 WHERE name = ?", name));
+  if (connection_->changes() != 0) return {};
+  if (unseen == Unseen::refuse) {
+    return fail(
+        ErrorCode::not_found,
+        fmt::format("no device named \"{}\" has ever connected; to revoke one all the same, add --unseen", name.value));
+  }
   return connection_->execute(
       "INSERT INTO device (name, certificate_serial, first_seen_unix_ms, last_seen_unix_ms, revoked, "
       "uplink_bytes_per_s,"

@@ -120,15 +120,20 @@ asio::awaitable<Reply> list_devices(Request request) {
   co_return reply_of(co_await pending.wait());
 }
 
-asio::awaitable<Reply> set_revoked(Request request, bool revoked) {
+asio::awaitable<Reply> revoke_device(Request request) {
+  const auto unseen = count_in(request.target, "unseen", 0, 1);
+  if (!unseen) co_return error_reply(unseen.error());
   auto pending = pending_for<void>(request);
-  request.call.backend->revoke_device(request.call.actor, request.name, revoked, pending.done());
+  request.call.backend->revoke_device(request.call.actor, request.name,
+                                      *unseen == 1 ? Database::Unseen::add : Database::Unseen::refuse, pending.done());
   co_return reply_of(co_await pending.wait());
 }
 
-asio::awaitable<Reply> revoke_device(Request request) { return set_revoked(std::move(request), true); }
-
-asio::awaitable<Reply> allow_device(Request request) { return set_revoked(std::move(request), false); }
+asio::awaitable<Reply> allow_device(Request request) {
+  auto pending = pending_for<void>(request);
+  request.call.backend->allow_device(request.call.actor, request.name, pending.done());
+  co_return reply_of(co_await pending.wait());
+}
 
 asio::awaitable<Reply> back_up(Request request) {
   const auto path = absolute_path(request.target);
@@ -198,7 +203,7 @@ const std::vector<Route>& routes() {
       {"POST", {"v1", "runs", "*", "stop"}, {}, stop_run},
       {"GET", {"v1", "runs", "*", "model"}, {}, export_run},
       {"GET", {"v1", "devices"}, {}, list_devices},
-      {"POST", {"v1", "devices", "*", "revoke"}, {}, revoke_device},
+      {"POST", {"v1", "devices", "*", "revoke"}, {"unseen"}, revoke_device},
       {"POST", {"v1", "devices", "*", "allow"}, {}, allow_device},
       {"POST", {"v1", "database", "backup"}, {"path"}, back_up},
       {"POST", {"v1", "database", "check"}, {}, check_database},

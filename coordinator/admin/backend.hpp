@@ -29,6 +29,7 @@ struct DeviceStatus {
   std::uint64_t open_plan = 0;
   std::uint32_t flaps = 0;  // reconnects within the last minutes
   bool quarantined = false;
+  std::string declined;  // why it does not work for the run, in its own words; empty: it does
 };
 
 struct ExportedModel {
@@ -69,7 +70,9 @@ class AdminBackend {
   virtual void stop_run(const std::string& actor, const std::string& name, Done<RunStatus> done) = 0;
   virtual void export_run(const std::string& name, Done<ExportedModel> done) = 0;
   virtual void list_devices(Done<std::vector<DeviceStatus>> done) = 0;
-  virtual void revoke_device(const std::string& actor, const std::string& name, bool revoked, Done<void> done) = 0;
+  virtual void revoke_device(const std::string& actor, const std::string& name, Database::Unseen unseen,
+                             Done<void> done) = 0;
+  virtual void allow_device(const std::string& actor, const std::string& name, Done<void> done) = 0;
   virtual void backup(const std::string& actor, const std::string& path, Done<void> done) = 0;
   virtual void check_database(Done<void> done) = 0;
   virtual void audit_log(std::uint32_t count, Done<std::vector<std::string>> done) = 0;

@@ -76,6 +76,7 @@ json::object object_of(const DeviceStatus& device) {
           {"open_plan", device.open_plan},
           {"flaps", device.flaps},
           {"quarantined", device.quarantined},
+          {"declined", device.declined},
           {"revoked", device.row.revoked},
           {"certificate_serial", device.row.certificate_serial},
           {"first_seen_unix_ms", device.row.first_seen_unix_ms},

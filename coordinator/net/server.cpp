@@ -206,6 +206,7 @@ void Server::greeted(const std::shared_ptr<DeviceConnection>& connection, const 
     if (RunEngine* run = hooks_.active_run()) run->device_left(name);
   }
   member.connection = connection;
+  member.takes_part = false;
   connection->greeted = true;
   connection->set_idle_timeout(config_.heartbeat * 3);
   log_debug("device {} connected from {} ({})", name.value, connection->address(), hello.software);
@@ -242,6 +243,10 @@ void Server::remember(Member& member) {
 void Server::offer_active_run() {
   RunEngine* run = hooks_.active_run();
   if (run == nullptr) return;
+  for (auto& [name, member] : members_) {
+    member.takes_part = false;
+    member.declined.clear();  // of another run, or lineage
+  }
   send_to_all(Offer{run->settings().spec, run->lineage()});
 }
 
@@ -256,14 +261,25 @@ void Server::accepted(DeviceConnection& connection, const Accept& accept) {
   }
   auto& member = members_[connection.device()];
   member.samples = accept.samples;
+  // Who says it again tries a plan again that it could not answer: that it can now is not known yet.
+  if (!std::exchange(member.takes_part, true)) member.declined.clear();
   run->device_accepted(connection.device(), accept);
   run->device_measured(connection.device(), member.row);
 }
 
 void Server::declined(DeviceConnection& connection, const Decline& decline) {
+  members_[connection.device()].declined = decline.reason;
   if (!trouble_.note("decline " + connection.device().value, decline.reason)) return;
-  log_warn("device {} does not take part in run {}: {}", connection.device().value, to_hex(decline.run.value),
+  log_warn("device {} does not work for run {}: {}", connection.device().value, to_hex(decline.run.value),
            decline.reason);
+}
+
+void Server::works_again(const DeviceConnection& connection) {
+  auto& declined = members_[connection.device()].declined;
+  if (declined.empty()) return;
+  declined.clear();
+  trouble_.forget("decline " + connection.device().value);
+  log_info("device {} works again", connection.device().value);
 }
 
 std::uint64_t Server::payload_bytes_max(PlanId plan) {
@@ -273,6 +289,7 @@ std::uint64_t Server::payload_bytes_max(PlanId plan) {
 
 void Server::update(DeviceConnection& connection, const Update& meta, std::shared_ptr<const Bytes> payload,
                     Duration transfer) {
+  works_again(connection);
   if (RunEngine* run = hooks_.active_run()) {
     run->update_arrived(connection.device(), meta, std::move(payload), transfer);
   } else if (payload) {
@@ -285,6 +302,7 @@ void Server::refused(DeviceConnection& connection, PlanId plan, RefusalCode code
 }
 
 void Server::skip(DeviceConnection& connection, const Skip& skip) {
+  works_again(connection);
   if (RunEngine* run = hooks_.active_run()) run->skip_arrived(connection.device(), skip);
 }
 
@@ -361,6 +379,7 @@ std::map<DeviceName, ConnectedDevice> Server::connected() const {
     auto& view = all[name];
     view.flaps = static_cast<std::uint32_t>(member.arrivals.empty() ? 0 : member.arrivals.size() - 1);
     view.quarantined = member.quarantined_until > now;
+    view.declined = member.declined;
     view.samples = member.samples;
     view.up_bytes = member.row.up_bytes;
     view.down_bytes = member.row.down_bytes;

@@ -38,6 +38,7 @@ struct ConnectedDevice {
   std::uint32_t samples = 0;
   std::uint32_t flaps = 0;
   bool quarantined = false;
+  std::string declined;        // its newest reason for not working, until it works
   std::uint64_t up_bytes = 0;  // ever
   std::uint64_t down_bytes = 0;
 };
@@ -55,8 +56,9 @@ class Server final : public Outbox, public ConnectionOwner {
   Result<std::uint16_t> listen();                       // returns the port
   Status reload(const std::set<std::string>& revoked);  // certificates and deny list; new connections use them
   void revoke(const DeviceName& device, bool revoked);
-  void offer_active_run();           // to everybody connected
-  void drain(Duration retry_after);  // says goodbye and stops listening
+  bool knows(const DeviceName& device) const { return members_.contains(device); }  // has ever connected
+  void offer_active_run();                                                          // to everybody connected
+  void drain(Duration retry_after);                                                 // says goodbye and stops listening
   std::map<DeviceName, ConnectedDevice> connected() const;
   const std::optional<TlsContext>& tls() const { return tls_; }  // none before the first reload()
   // Of an operator too, by the certificate's serial; the names on the list are of devices.
@@ -94,6 +96,8 @@ class Server final : public Outbox, public ConnectionOwner {
     std::deque<Instant> arrivals;                  // of the last minutes
     Instant quarantined_until;
     std::uint32_t samples = 0;
+    bool takes_part = false;  // said so on this connection
+    std::string declined;
     DeviceRow row;  // as stored; its bytes are of connections that are gone
   };
 
@@ -102,6 +106,7 @@ class Server final : public Outbox, public ConnectionOwner {
   boost::asio::awaitable<void> check_certificates();
   boost::asio::awaitable<void> show_life();
   void take_counters(const DeviceConnection& connection);
+  void works_again(const DeviceConnection& connection);
   void remember(Member& member);
   bool admit(const std::shared_ptr<DeviceConnection>& connection, const Hello& hello, Member& member);
   void turn_away(const std::shared_ptr<DeviceConnection>& connection, FailureCode code, Duration retry_after,

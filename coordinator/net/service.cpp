@@ -113,7 +113,7 @@ class Service {
     slot = std::make_unique<asio::steady_timer>(io_, after);
     slot->async_wait([this, timer](const boost::system::error_code& ec) {
       if (ec || draining_) return;
-      if (RunEngine* run = runs_->active()) run->timer_fired(timer);
+      runs_->timer_fired(timer);
     });
   }
 

@@ -96,6 +96,7 @@ std::vector<DeviceStatus> ServiceBackend::merge(std::vector<DeviceRow> rows) con
       status.samples = it->second.samples;
       status.flaps = it->second.flaps;
       status.quarantined = it->second.quarantined;
+      status.declined = it->second.declined;
       status.row.up_bytes = it->second.up_bytes;
       status.row.down_bytes = it->second.down_bytes;
     }
@@ -118,11 +119,24 @@ void ServiceBackend::list_devices(Done<std::vector<DeviceStatus>> done) {
                                         });
 }
 
-void ServiceBackend::revoke_device(const std::string& actor, const std::string& name, bool revoked, Done<void> done) {
-  audit(actor, revoked ? "devices revoke" : "devices allow", name);
-  server_.revoke({name}, revoked);
-  with_database<void>([name, revoked](Database& database) { return database.revoke_device({name}, revoked); },
-                      std::move(done));
+// One that is known is thrown out at once, whether the disk takes it or not, and one that is not known once it is clear
+// that the name is meant.
+void ServiceBackend::revoke_device(const std::string& actor, const std::string& name, Database::Unseen unseen,
+                                   Done<void> done) {
+  audit(actor, "devices revoke", name);
+  if (server_.knows({name})) unseen = Database::Unseen::add;
+  if (unseen == Database::Unseen::add) server_.revoke({name}, true);
+  with_database<void>([name, unseen](Database& database) { return database.revoke_device({name}, unseen); },
+                      [this, name, done = std::move(done)](const Status& stored) {
+                        if (stored) server_.revoke({name}, true);
+                        done(stored);
+                      });
+}
+
+void ServiceBackend::allow_device(const std::string& actor, const std::string& name, Done<void> done) {
+  audit(actor, "devices allow", name);
+  server_.revoke({name}, false);
+  with_database<void>([name](Database& database) { return database.allow_device({name}); }, std::move(done));
 }
 
 void ServiceBackend::backup(const std::string& actor, const std::string& path, Done<void> done) {
@@ -200,6 +214,7 @@ void ServiceBackend::look(Done<void> done) {
 // The active run as it is now, the others as they were read.
 std::vector<RunStatus> ServiceBackend::runs_now() const {
   std::vector<RunStatus> all = seen_ ? seen_->runs : std::vector<RunStatus>{};
+  for (RunStatus& run : all) runs_.correct(run);
   if (RunEngine* run = runs_.active()) {
     const RunStatus live = run->status();
     const auto at = std::ranges::find_if(all, [&](const RunStatus& other) { return other.row.id == live.row.id; });
@@ -239,6 +254,9 @@ void ServiceBackend::overview(Done<Overview> done) {
 }
 
 Health ServiceBackend::health() {
+  if (const std::string why = runs_.suspension(); !why.empty()) {
+    return {.suspended = true, .reason = "suspended: " + why, .detail = why};
+  }
   RunEngine* run = runs_.active();
   if (run == nullptr) return {.detail = "no active run"};
   const RunStatus status = run->status();

@@ -21,7 +21,9 @@ class ServiceBackend final : public AdminBackend {
   void stop_run(const std::string& actor, const std::string& name, Done<RunStatus> done) override;
   void export_run(const std::string& name, Done<ExportedModel> done) override;
   void list_devices(Done<std::vector<DeviceStatus>> done) override;
-  void revoke_device(const std::string& actor, const std::string& name, bool revoked, Done<void> done) override;
+  void revoke_device(const std::string& actor, const std::string& name, Database::Unseen unseen,
+                     Done<void> done) override;
+  void allow_device(const std::string& actor, const std::string& name, Done<void> done) override;
   void backup(const std::string& actor, const std::string& path, Done<void> done) override;
   void check_database(Done<void> done) override;
   void audit_log(std::uint32_t count, Done<std::vector<std::string>> done) override;

@@ -1,6 +1,7 @@
 // Devices that go and come back, share a certificate, are thrown out, or have a bad disk; and the ends of both daemons.
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 
 #include "tests/integration/harness/fake_device.hpp"
 
@@ -219,6 +220,77 @@ TEST(Signals, sighup_ends_no_device_and_gives_it_its_new_certificate) {
   world.client(0).signal(SIGHUP);
   ASSERT_TRUE(eventually([&] { return count_lines(world.client_log(0), "old certificates stay in use") == 1; }));
   EXPECT_TRUE(world.client(0).running());
+  world.end_all();
+}
+
+TEST(Revoked, a_name_that_nobody_has_is_not_found_unless_it_is_meant) {
+  World world(1);
+  world.start_coordinator();
+  int code = 0;
+  EXPECT_THAT(world.gleaner({"devices", "revoke", "device-O"}, &code), ::testing::Not(HasSubstr("turned away")));
+  EXPECT_EQ(code, 4);
+  EXPECT_EQ(world.metric("gleaner_devices_revoked"), 0.0);
+  world.gleaner({"devices", "revoke", "device-0", "--unseen"}, &code);
+  EXPECT_EQ(code, 0);
+  world.start_client(0);
+  EXPECT_TRUE(eventually([&] { return count_lines(world.client_log(0), "may not take part") > 0; }));
+  world.end_all();
+}
+
+// The state's new file cannot be made for a while, as on a full disk.
+TEST(StateDisk, that_takes_nothing_holds_a_reproducible_run_up_until_it_does) {
+  const RunOptions options{.rounds = 12, .devices = 2};
+  std::string expected;
+  {
+    World calm(2);
+    calm.start_coordinator();
+    calm.start_run(options);
+    calm.start_clients();
+    expected = calm.finish();
+  }
+  World world(2);
+  world.start_coordinator();
+  world.start_run(options);
+  world.start_clients();
+  ASSERT_TRUE(world.reaches(1));
+  ASSERT_TRUE(eventually([&] { return !world.state_file(1).empty(); }));
+  const std::string beside = world.state_file(1) + ".new";
+  // It may be just being written.
+  ASSERT_TRUE(eventually([&] {
+    std::error_code ignored;
+    return std::filesystem::create_directory(beside, ignored) && std::filesystem::is_directory(beside);
+  }));
+  ASSERT_TRUE(eventually([&] { return count_lines(world.coordinator_log(), "does not work for run") > 0; }));
+  EXPECT_THAT(world.gleaner({"devices"}), HasSubstr("device-1 does not work: plan "));
+  EXPECT_TRUE(connected(world, "device-1"));
+  std::filesystem::remove(beside);
+  EXPECT_EQ(world.finish(), expected);
+  EXPECT_EQ(std::string(world.device("device-1").at("declined").as_string()), "");
+  EXPECT_EQ(world.metric("gleaner_devices_quarantined"), 0.0);
+  world.end_all();
+}
+
+TEST(StateDisk, with_a_damaged_file_is_told_to_the_operator_and_mended_without_a_restart) {
+  World world(1);
+  world.start_coordinator();
+  world.start_run({.rounds = 40, .devices = 1});
+  world.start_client(0);
+  ASSERT_TRUE(world.reaches(2));
+  world.client(0).kill();
+  const std::string file = world.state_file(0);
+  std::string bytes;
+  {
+    std::ifstream in(file, std::ios::binary);
+    bytes.assign(std::istreambuf_iterator<char>(in), {});
+  }
+  std::ofstream(file, std::ios::binary) << std::string(bytes.rbegin(), bytes.rend());
+  world.start_client(0);
+  ASSERT_TRUE(eventually([&] { return count_lines(world.coordinator_log(), "does not work for run") > 0; }));
+  const std::string shown = world.gleaner({"devices"});
+  EXPECT_THAT(shown, HasSubstr("declined"));
+  EXPECT_THAT(shown, HasSubstr("is damaged (move its file out of the state directory to begin anew"));
+  std::filesystem::remove(file);
+  EXPECT_NE(world.finish(), "");
   world.end_all();
 }
 

@@ -153,8 +153,10 @@ TEST_F(Runs, devices_are_updated_but_only_revoked_on_purpose) {
   DeviceRow row{.name = {"b"}, .certificate_serial = "01", .first_seen_unix_ms = 5, .last_seen_unix_ms = 6};
   row.uplink_bytes_per_s = 1e6;
   ASSERT_TRUE(database_->upsert_device(row));
-  ASSERT_TRUE(database_->revoke_device({"b"}, true));
-  ASSERT_TRUE(database_->revoke_device({"a"}, true)) << "stolen before it was ever used";
+  ASSERT_TRUE(database_->revoke_device({"b"}, Database::Unseen::refuse));
+  EXPECT_EQ(database_->revoke_device({"a"}, Database::Unseen::refuse).error().code(), ErrorCode::not_found);
+  EXPECT_EQ(database_->devices()->size(), 1U);
+  ASSERT_TRUE(database_->revoke_device({"a"}, Database::Unseen::add)) << "stolen before it was ever used";
   row.first_seen_unix_ms = 99;
   row.last_seen_unix_ms = 100;
   row.up_bytes = 0xffff'ffff'ffff'ffffULL;
@@ -170,9 +172,9 @@ TEST_F(Runs, devices_are_updated_but_only_revoked_on_purpose) {
   EXPECT_EQ(devices->at(1).up_bytes, 0xffff'ffff'ffff'ffffULL);
   EXPECT_EQ(devices->at(1).uplink_bytes_per_s, 1e6);
   EXPECT_TRUE(devices->at(1).revoked);
-  ASSERT_TRUE(database_->revoke_device({"b"}, false));
+  ASSERT_TRUE(database_->allow_device({"b"}));
   EXPECT_FALSE(database_->devices()->at(1).revoked);
-  EXPECT_EQ(database_->revoke_device({"nobody"}, false).error().code(), ErrorCode::not_found);
+  EXPECT_EQ(database_->allow_device({"nobody"}).error().code(), ErrorCode::not_found);
 }
 
 TEST_F(Runs, audit_lines_come_oldest_first) {

@@ -138,8 +138,14 @@ void FakeBackend::list_devices(Done<std::vector<DeviceStatus>> done) {
   answer<std::vector<DeviceStatus>>("list_devices", std::move(done), devices);
 }
 
-void FakeBackend::revoke_device(const std::string& actor, const std::string& name, bool revoked, Done<void> done) {
-  answer<void>(fmt::format("{} {} {}", revoked ? "revoke" : "allow", actor, name), std::move(done), {});
+void FakeBackend::revoke_device(const std::string& actor, const std::string& name, Database::Unseen unseen,
+                                Done<void> done) {
+  const bool also_unseen = unseen == Database::Unseen::add;
+  answer<void>(fmt::format("revoke {} {}{}", actor, name, also_unseen ? " unseen" : ""), std::move(done), {});
+}
+
+void FakeBackend::allow_device(const std::string& actor, const std::string& name, Done<void> done) {
+  answer<void>(fmt::format("allow {} {}", actor, name), std::move(done), {});
 }
 
 void FakeBackend::backup(const std::string& actor, const std::string& path, Done<void> done) {

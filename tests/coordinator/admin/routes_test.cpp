@@ -78,6 +78,8 @@ TEST_F(Routes, ChangesCarryTheUserAtTheOtherEnd) {
   EXPECT_EQ(last_call(), "stop_run " + me_ + " demo");
   ask_json("POST", "/v1/devices/phone-3/revoke");
   EXPECT_EQ(last_call(), "revoke " + me_ + " phone-3");
+  ask_json("POST", "/v1/devices/phone-3/revoke?unseen=1");
+  EXPECT_EQ(last_call(), "revoke " + me_ + " phone-3 unseen");
   ask_json("POST", "/v1/devices/phone-3/allow");
   EXPECT_EQ(last_call(), "allow " + me_ + " phone-3");
   ask_json("POST", "/v1/database/backup?path=%2Fbackup%2Fa.db");
