@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <bit>
+
 #include "common/check.hpp"
 #include "coordinator/round/machine.hpp"
 #include "scheduling/round_close.hpp"
@@ -70,10 +72,18 @@ void Machine::step_when_folded() {
     act(Step{});
     return;
   }
-  act(Note{
-      fmt::format("round {} closed without a usable update: the model stays at version {}", round_, version_.value)});
+  note_empty_round();
   stepped_.reset();
   commit_round(Version{});
+}
+
+// Devices may be away for months: the first such round is said, then the second, the fourth, the eighth.
+void Machine::note_empty_round() {
+  ++empty_in_a_row_;
+  if (!std::has_single_bit(empty_in_a_row_)) return;
+  const std::string count = empty_in_a_row_ == 1 ? "" : fmt::format(", as the {} before it", empty_in_a_row_ - 1);
+  act(Note{fmt::format("round {} closed without a usable update{}: the model stays at version {}", round_, count,
+                       version_.value)});
 }
 
 void Machine::on(const Stepped& e) {
@@ -97,6 +107,8 @@ void Machine::commit_round(Version version) {
   for (auto& [id, plan] : plans_) {
     switch (plan.state) {
       case PlanState::folded:
+        commit.late_uploads += plan.answer.outcome == Outcome::included && !plan.in_this_round(round_) ? 1 : 0;
+        [[fallthrough]];
       case PlanState::skipped:
       case PlanState::refused: commit.answers.push_back(plan.answer); break;
       case PlanState::sent:
@@ -139,11 +151,15 @@ void Machine::on(const Committed& e) {
   history_.push_back(std::move(report));
   while (history_.size() > 64) history_.pop_front();
   if (stepped_) {
+    if (empty_in_a_row_ > 1)
+      act(Note{fmt::format("round {} made a version, the first after {} without", round_, empty_in_a_row_)});
+    empty_in_a_row_ = 0;
     version_ = stepped_->version;
     model_hash_ = stepped_->model_hash;
   } else {
     ++counters_.empty_rounds;
   }
+  counters_.late_uploads += pending_commit_->late_uploads;
   for (const auto& answer : pending_commit_->answers) settle_committed(answer);
   after_commit();
 }
@@ -155,10 +171,7 @@ void Machine::settle_committed(const AnswerRow& answer) {
   set_open_plan(device, {});
   device.failures_in_a_row = 0;
   switch (answer.outcome) {
-    case Outcome::included:
-      ++counters_.uploads;
-      if (!it->second.in_this_round(round_)) ++counters_.late_uploads;
-      break;
+    case Outcome::included: ++counters_.uploads; break;
     case Outcome::skipped: ++counters_.skips; break;
     case Outcome::refused: ++counters_.refusals; break;
     case Outcome::abandoned:

@@ -142,6 +142,7 @@ struct Commit {  // -> Committed; the owner adds aggregate, patch and traffic. v
   std::uint32_t round = 0;
   Version version;
   std::vector<AnswerRow> answers;
+  std::uint32_t late_uploads = 0;  // of the included ones, those of earlier rounds' plans
   Duration duration{};
 };
 struct Evaluate {  // -> EvaluationDone

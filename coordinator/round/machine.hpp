@@ -158,6 +158,7 @@ class Machine {
   void maybe_close();
   void close_round();
   void step_when_folded();
+  void note_empty_round();
   void commit_round(Version version);
   void settle_committed(const AnswerRow& answer);
   void after_commit();
@@ -199,7 +200,8 @@ class Machine {
   std::uint32_t folding_ = 0;  // of plans_
   std::string waiting_for_;
   bool waits_for_devices_ = false;  // and that was said
-  std::string suspension_;          // what was said of it: a full disk is tried often and told once
+  std::uint64_t empty_in_a_row_ = 0;
+  std::string suspension_;  // what was said of it: a full disk is tried often and told once
   Counters counters_;
   std::vector<Action> actions_;
 };

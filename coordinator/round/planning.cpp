@@ -116,7 +116,7 @@ void Machine::try_start_round() {
     plan = std::move(*planned);
   }
   waiting_for_.clear();
-  waits_for_devices_ = false;
+  if (empty_in_a_row_ == 0) waits_for_devices_ = false;
   ++round_;
   answers_wanted_ = plan.devices.empty() ? 0 : plan.answers_wanted;
   deadline_length_ = plan.deadline;

@@ -90,6 +90,7 @@ TEST(Round, ALateUpdateEntersTheNextRoundAtFullWeight) {
   for (const auto& answer : commit.answers)
     included = included || (answer.plan == late && answer.outcome == Outcome::included);
   EXPECT_TRUE(included);
+  EXPECT_EQ(commit.late_uploads, 1U) << "so that the record says it too";
   EXPECT_EQ(h.machine().counters().late_uploads, 1U);
 }
 
@@ -123,6 +124,27 @@ TEST(Round, ARoundWithoutAUsableUpdateKeepsTheModelAndSaysSo) {
   const auto commit = h.seen<Commit>().back();
   EXPECT_EQ(commit.version.value, 0U);
   EXPECT_EQ(h.machine().counters().empty_rounds, 1U);
+}
+
+TEST(Round, EmptyRoundsAreSaidFewerAndFewerTimes) {
+  auto settings = test_settings();
+  settings.planning.min_devices = 2;
+  Harness h(settings);
+  h.join("a");
+  h.join("b");
+  for (int i = 0; i < 1'000; ++i) {
+    h.fire(Timer::deadline);
+    h.fire(Timer::planning_retry);
+  }
+  EXPECT_GT(h.machine().counters().empty_rounds, 100U);
+  EXPECT_LT(h.count<Note>(), 15U);
+  EXPECT_GT(h.count<Note>(), 4U);
+  const auto notes = h.count<Note>();
+  h.update("a");
+  h.update("b");
+  ASSERT_EQ(h.machine().version().value, 1U);
+  EXPECT_EQ(h.count<Note>(), notes + 1);
+  EXPECT_NE(h.seen<Note>().back().text.find("the first after"), std::string::npos);
 }
 
 TEST(Round, ZeroWeightIsLegalAndChangesNothing) {
