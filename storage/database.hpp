@@ -86,6 +86,7 @@ struct CommitRecord {
   std::uint32_t contributions = 0;
   double step_squared_norm = 0.0;
   std::vector<AnswerRow> answers;  // of this round's plans and of late ones; plans without a row stay open
+  std::uint32_t late_uploads = 0;  // of the included ones, those of earlier rounds' plans
   Traffic traffic;                 // since the previous record
   std::int64_t wall_unix_ms = 0;
   std::uint32_t duration_ms = 0;
@@ -115,7 +116,8 @@ struct RoundRow {  // what `gleaner run show` and the upload rules need of a pas
 
 struct RunTotals {  // over the run's life
   Traffic traffic;
-  std::uint64_t uploads = 0;  // included
+  std::uint64_t uploads = 0;       // included
+  std::uint64_t late_uploads = 0;  // of these, in a later round than planned; those of before schema 3 are not known
   std::uint64_t skips = 0;
   std::uint64_t refusals = 0;
   std::uint64_t lapsed_plans = 0;
@@ -151,6 +153,7 @@ struct Snapshot {
 
 class Database {
  public:
+  enum class Unseen { refuse, add };     // a device that never connected
   enum class Access { serve, inspect };  // inspect: read-only, takes no lock, for doctor and check
 
   // Makes or migrates the schema (a backup beside the file first). serve takes the lock on PATH.lock: conflict when
@@ -192,7 +195,9 @@ class Database {
 
   // Devices and audit.
   virtual Status upsert_device(const DeviceRow& row) = 0;  // revoked is only set by revoke_device
-  virtual Status revoke_device(const DeviceName& name, bool revoked) = 0;
+  // not_found for a name that is not known, unless it is to be added: a certificate may be stolen before its first use.
+  virtual Status revoke_device(const DeviceName& name, Unseen unseen) = 0;
+  virtual Status allow_device(const DeviceName& name) = 0;
   virtual Result<std::vector<DeviceRow>> devices() = 0;
   virtual Status audit(const std::string& actor, const std::string& action, const std::string& detail) = 0;
   virtual Result<std::vector<std::string>> newest_audit(std::uint32_t count) = 0;

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,7 +10,9 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <fstream>
 #include <sstream>
+#include <string_view>
 #include <utility>
 
 #include "common/text.hpp"
@@ -63,9 +66,29 @@ bool is_named(int descriptor, const std::string& path) {
 
 }  // namespace
 
+// What is no database gets no lock file beside it. Nothing, or an empty file, becomes one.
+Status check_is_database(const std::string& path) {
+  constexpr std::string_view kHeader("SQLite format 3\0", 16);
+  struct stat status{};
+  if (::stat(path.c_str(), &status) != 0) return {};
+  if (!S_ISREG(status.st_mode)) {
+    return fail(ErrorCode::bad_input, fmt::format("{}: is no plain file; name another for the database", path));
+  }
+  if (status.st_size == 0) return {};
+  std::array<char, 16> start{};
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return fail(ErrorCode::bad_input, fmt::format("{}: cannot be read ({})", path, std::strerror(errno)));
+  file.read(start.data(), start.size());
+  if (std::string_view(start.data(), start.size()) == kHeader) return {};
+  return fail(ErrorCode::corrupt, fmt::format("{}: is not a database; restore a backup or name another file", path));
+}
+
 Result<LockFile> LockFile::acquire(const std::string& database_path) {
+  GLEANER_TRY(check_is_database(database_path));
   const std::string path = database_path + ".lock";
-  const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  const bool made = descriptor >= 0;
+  if (!made && errno == EEXIST) descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (descriptor < 0) {
     if (errno == ENOENT) {
       return fail(ErrorCode::bad_input, fmt::format("{}: its folder does not exist; make it first", database_path));
@@ -92,6 +115,8 @@ Result<LockFile> LockFile::acquire(const std::string& database_path) {
   if (!is_named(descriptor, path)) {
     return fail(ErrorCode::conflict, fmt::format("{}: was removed or replaced meanwhile; start again", path));
   }
+  lock.made_ = made;
+  GLEANER_TRY(lock.lock_database(database_path));
   lock.tokens_ = parse(read_text(descriptor)).tokens;
   GLEANER_TRY(lock.write());
   GLEANER_TRY(sync_folder_of(path));
@@ -101,10 +126,29 @@ Result<LockFile> LockFile::acquire(const std::string& database_path) {
 LockFile::LockFile(LockFile&& other) noexcept
     : path_(std::move(other.path_)),
       descriptor_(std::exchange(other.descriptor_, -1)),
+      made_(std::exchange(other.made_, false)),
+      database_(std::exchange(other.database_, -1)),
       tokens_(std::move(other.tokens_)) {}
 
 LockFile::~LockFile() {
+  if (made_) ::unlink(path_.c_str());
+  if (database_ >= 0) ::close(database_);
   if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+Status LockFile::lock_database(const std::string& database_path) {
+  database_ = ::open(database_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  // SQLite says better what it may not do with a file.
+  if (database_ < 0 && (errno == EACCES || errno == EROFS || errno == EPERM)) {
+    database_ = ::open(database_path.c_str(), O_RDONLY | O_CLOEXEC);
+  }
+  if (database_ < 0) return fail(system_failure(errno, database_path, "cannot be opened"));
+  if (::flock(database_, LOCK_EX | LOCK_NB) == 0) return {};
+  if (errno != EWOULDBLOCK) return fail(system_failure(errno, database_path, "cannot be locked"));
+  return fail(ErrorCode::conflict,
+              fmt::format("{}: served by another process already, under another name of the file or with its lock file "
+                          "removed; stop that one or serve another file",
+                          database_path));
 }
 
 Status LockFile::set_tokens(std::vector<std::uint64_t> tokens) {

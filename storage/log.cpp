@@ -113,6 +113,10 @@ Result<bool> SqliteDatabase::is_committed(const RunRow& row, const CommitRecord&
 }
 
 Status SqliteDatabase::commit(RunId run, const CommitRecord& record) {
+  return connection_->with_room([&] { return commit_once(run, record); });
+}
+
+Status SqliteDatabase::commit_once(RunId run, const CommitRecord& record) {
   GLEANER_ASSIGN(const RunRow row, this->run(run));
   GLEANER_ASSIGN(const bool is_repeated, is_committed(row, record));
   if (is_repeated) return {};
@@ -159,16 +163,17 @@ Status SqliteDatabase::insert_round(RunId run, const CommitRecord& record) {
   };
   const Traffic& traffic = record.traffic;
   return connection_->execute(
-      "INSERT INTO round (run, round, version, model_hash, weight, contributions, uploads, skips, refusals, "
-      "lapsed_plans, patch_clip, step_squared_norm, left_sides, up_bytes, down_bytes, up_value_bytes, up_index_bytes, "
+      "INSERT INTO round (run, round, version, model_hash, weight, contributions, uploads, late_uploads, skips, "
+      "refusals, lapsed_plans, patch_clip, step_squared_norm, left_sides, up_bytes, down_bytes, up_value_bytes, "
+      "up_index_bytes, "
       "down_value_bytes, "
       "down_index_bytes, wall_unix_ms, duration_ms, aggregate_bytes, patch_bytes) "
-      "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-      run, record.round, record.version, record.model_hash, record.weight, record.contributions, uploads, skips,
-      refusals, lapsed_plans, record.patch_clip, record.step_squared_norm, std::as_bytes(std::span(left_sides)),
-      traffic.up_bytes, traffic.down_bytes, traffic.up_value_bytes, traffic.up_index_bytes, traffic.down_value_bytes,
-      traffic.down_index_bytes, record.wall_unix_ms, record.duration_ms, size_of(record.aggregate),
-      size_of(record.patch));
+      "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+      run, record.round, record.version, record.model_hash, record.weight, record.contributions, uploads,
+      record.late_uploads, skips, refusals, lapsed_plans, record.patch_clip, record.step_squared_norm,
+      std::as_bytes(std::span(left_sides)), traffic.up_bytes, traffic.down_bytes, traffic.up_value_bytes,
+      traffic.up_index_bytes, traffic.down_value_bytes, traffic.down_index_bytes, record.wall_unix_ms,
+      record.duration_ms, size_of(record.aggregate), size_of(record.patch));
 }
 
 Status SqliteDatabase::record_evaluation(RunId run, Version version, double accuracy, double loss) {
@@ -255,7 +260,8 @@ Result<RunTotals> SqliteDatabase::totals(RunId run) {
                                       "coalesce(sum(down_value_bytes), 0), coalesce(sum(down_index_bytes), 0), "
                                       "coalesce(sum(uploads), 0), coalesce(sum(skips), 0), "
                                       "coalesce(sum(refusals), 0), coalesce(sum(lapsed_plans), 0), "
-                                      "count(*) FILTER (WHERE version = 0) FROM round WHERE run = ?",
+                                      "count(*) FILTER (WHERE version = 0), coalesce(sum(late_uploads), 0) FROM round "
+                                      "WHERE run = ?",
                                       run));
     GLEANER_TRY(sums.step());
     totals.traffic = {.up_bytes = sums.get<std::uint64_t>(0),
@@ -269,6 +275,7 @@ Result<RunTotals> SqliteDatabase::totals(RunId run) {
     totals.refusals = sums.get<std::uint64_t>(8);
     totals.lapsed_plans = sums.get<std::uint64_t>(9);
     totals.empty_rounds = sums.get<std::uint64_t>(10);
+    totals.late_uploads = sums.get<std::uint64_t>(11);
   }
   GLEANER_ASSIGN(Statement newest, connection_->query("SELECT version, accuracy, loss FROM round WHERE run = ? AND "
                                                       "version > 0 AND accuracy IS NOT NULL "

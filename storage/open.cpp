@@ -90,6 +90,7 @@ Result<std::unique_ptr<SqliteDatabase>> SqliteDatabase::open(const std::string& 
 // its place by hand, has an older token: devices may be ahead of it. The lock file knows the old and the new token
 // while the database changes from one to the other, so a crash is no mismatch.
 Status SqliteDatabase::renew_identity(bool is_copy) {
+  lock_->keep();
   GLEANER_ASSIGN(const auto old_token, connection_->first<std::uint64_t>("SELECT value FROM meta WHERE key = 'token'"));
   const bool is_swapped = old_token && std::ranges::count(lock_->tokens(), *old_token) == 0;
   if (!old_token && !lock_->tokens().empty()) {

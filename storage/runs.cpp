@@ -110,8 +110,12 @@ Status SqliteDatabase::set_lineage(RunId run, Lineage lineage) {
   return {};
 }
 
-// A plan that is stored already is the retry of an unclear result; any other old id would be a reuse.
 Status SqliteDatabase::issue_plans(RunId run, const std::vector<PlanRow>& plans) {
+  return connection_->with_room([&] { return issue_plans_once(run, plans); });
+}
+
+// A plan that is stored already is the retry of an unclear result; any other old id would be a reuse.
+Status SqliteDatabase::issue_plans_once(RunId run, const std::vector<PlanRow>& plans) {
   GLEANER_ASSIGN(const RunRow row, this->run(run));
   GLEANER_ASSIGN(const std::vector<PlanRow> stored, open_plans(run));
   PlanId next_plan = row.next_plan;

@@ -142,9 +142,12 @@ CREATE TABLE audit (
 // The tables stay. An older program would take the answered plans for open ones.
 constexpr const char* kPlansBesideAnswers = "";
 
+constexpr const char* kLateUploads = "ALTER TABLE round ADD COLUMN late_uploads INTEGER NOT NULL DEFAULT 0;";
+
 constexpr std::array kSteps = {
     MigrationStep{"the first tables", kFirstTables},
     MigrationStep{"a plan stays beside its answer until the next plans are issued", kPlansBesideAnswers},
+    MigrationStep{"a round knows how many of its updates were late", kLateUploads},
 };
 
 // Written beside and renamed, so that a name stands for a whole copy. An older copy of the same schema version goes: it

@@ -218,6 +218,17 @@ void Connection::fold_large_wal() {
   }
 }
 
+// A log that is folded back is written from its start again, in room that it has already. False when nothing was
+// gained.
+bool Connection::make_room() {
+  if (in_transaction() || wal_pages_ == 0) return false;
+  const std::uint64_t pages = wal_pages_;
+  if (!checkpoint() || wal_pages_ != 0) return false;
+  log_info("{}: no space was left: {} pages of the write-ahead log are folded back, and it is tried again", path_,
+           pages);
+  return true;
+}
+
 Status Connection::copy_to(const std::string& path, std::uint32_t application_id) {
   sqlite3* raw = nullptr;
   const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
@@ -246,14 +257,18 @@ Error Connection::failure(int code) const {
   const int system_error = errno;
   const std::string detail =
       handle_ != nullptr && sqlite3_extended_errcode(handle_) == code ? sqlite3_errmsg(handle_) : sqlite3_errstr(code);
+  // Of the others errno is what some harmless call left, like a look for a file that need not exist.
+  const int family = code & 0xff;
+  const bool is_of_system = family == SQLITE_IOERR || family == SQLITE_CANTOPEN || family == SQLITE_FULL;
   const auto error = [&](ErrorCode kind, std::string_view meaning) {
-    const std::string system = system_error != 0 ? fmt::format(", {}", std::strerror(system_error)) : "";
+    const std::string system =
+        system_error != 0 && is_of_system ? fmt::format(", {}", std::strerror(system_error)) : "";
     return Error(kind, fmt::format("{}: {} ({}{})", path_, meaning, detail, system));
   };
   if (is_out_of_space(code, system_error, has_deferred_)) {
     return error(ErrorCode::no_space, "no space is left, nothing was changed; free some on its disk");
   }
-  switch (code & 0xff) {
+  switch (family) {
     case SQLITE_CORRUPT: return error(ErrorCode::corrupt, "the database is damaged; restore a backup");
     case SQLITE_NOTADB: return error(ErrorCode::corrupt, "is not a database; restore a backup or name another file");
     case SQLITE_BUSY:

@@ -93,13 +93,24 @@ class Connection {
   }
   template <class... Args>
   Status execute(std::string_view sql, const Args&... args) {
-    if (!in_transaction()) GLEANER_TRY(in_place());
-    {
+    const bool alone = !in_transaction();
+    if (alone) GLEANER_TRY(in_place());
+    const auto once = [&]() -> Status {
       GLEANER_ASSIGN(Statement statement, query(sql, args...));
-      GLEANER_TRY(run_to_end(statement));
-    }
+      return run_to_end(statement);
+    };
+    // A transaction that found no space may be over already; what is left of it must not be done alone.
+    GLEANER_TRY(alone ? with_room(once) : once());
     fold_large_wal();
     return {};
+  }
+  // Does the work again when there was no space for it and folding the write-ahead log gave some. Inside a transaction
+  // the whole transaction is the work.
+  template <class Work>
+  Status with_room(const Work& work) {
+    Status done = work();
+    if (done || done.error().code() != ErrorCode::no_space || !make_room()) return done;
+    return work();
   }
   // The first column of the first row, if there is a row.
   template <class T, class... Args>
@@ -135,6 +146,7 @@ class Connection {
   Status run_to_end(Statement& statement);
   void give_back(std::string_view sql, sqlite3_stmt* handle);
   void fold_large_wal();
+  bool make_room();
 
   std::string path_;
   Limits limits_;

@@ -45,7 +45,8 @@ class SqliteDatabase final : public Database {
   Result<std::optional<Snapshot>> newest_snapshot(RunId run) override;
 
   Status upsert_device(const DeviceRow& row) override;
-  Status revoke_device(const DeviceName& name, bool revoked) override;
+  Status revoke_device(const DeviceName& name, Unseen unseen) override;
+  Status allow_device(const DeviceName& name) override;
   Result<std::vector<DeviceRow>> devices() override;
   Status audit(const std::string& actor, const std::string& action, const std::string& detail) override;
   Result<std::vector<std::string>> newest_audit(std::uint32_t count) override;
@@ -65,6 +66,10 @@ class SqliteDatabase final : public Database {
   Status renew_identity(bool is_copy);
   Status start_new_lineages();
   Status drop_unfinished_snapshots();
+
+  // In one transaction each.
+  Status commit_once(RunId run, const CommitRecord& record);
+  Status issue_plans_once(RunId run, const std::vector<PlanRow>& plans);
 
   // Both inside the caller's transaction.
   Status answer_plan(RunId run, const AnswerRow& answer);

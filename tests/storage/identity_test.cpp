@@ -1,8 +1,11 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
+#include <utility>
 
 #include "common/text.hpp"
 #include "storage/schema.hpp"
@@ -207,6 +210,50 @@ TEST_F(Identity, nothing_is_stored_in_a_file_that_lost_its_name) {
   EXPECT_TRUE(database->check());
   database.reset();
   EXPECT_EQ(serve(folder_ / "saved.db")->run(kRun)->version, Version{1});
+}
+
+TEST_F(Identity, neither_another_name_nor_a_removed_lock_file_lets_a_second_in) {
+  make_run();
+  const std::string other = folder_ / "other.db";
+  std::filesystem::create_hard_link(path_, other);
+  const auto database = serve(path_);
+  std::filesystem::remove(path_ + ".lock");
+  for (const std::string& name : {other, path_}) {
+    const auto second = Database::open(name, Database::Access::serve);
+    ASSERT_FALSE(second) << name;
+    EXPECT_EQ(second.error().code(), ErrorCode::conflict);
+    EXPECT_THAT(second.error().message(), HasSubstr("served by another process already"));
+    EXPECT_FALSE(std::filesystem::exists(name + ".lock")) << "made for nothing";
+  }
+  EXPECT_TRUE(database->commit(kRun, record_of(2)));
+}
+
+TEST_F(Identity, what_is_no_database_gets_no_lock_file) {
+  const std::string text = folder_ / "text";
+  const std::string damaged = folder_ / "damaged";
+  const std::string pipe = folder_ / "pipe";
+  std::ofstream(text) << "root:x:0:0:root:/root:/bin/bash";
+  std::ofstream(damaged) << std::string("SQLite format 3\0", 16) << std::string(5'000, 'x');
+  const std::string sub = folder_ / "sub";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  std::filesystem::create_directory(sub);
+  {
+    const auto theirs = Connection::open(folder_ / "theirs", Connection::Mode::write, {});
+    ASSERT_TRUE((*theirs)->script("CREATE TABLE theirs (a INTEGER);"));
+  }
+  const std::pair<std::string, ErrorCode> wrong[] = {{text, ErrorCode::corrupt},
+                                                     {damaged, ErrorCode::corrupt},
+                                                     {pipe, ErrorCode::bad_input},
+                                                     {sub, ErrorCode::bad_input},
+                                                     {folder_ / "theirs", ErrorCode::bad_input}};
+  for (const auto& [path, code] : wrong) {
+    const auto opened = Database::open(path, Database::Access::serve);
+    ASSERT_FALSE(opened) << path;
+    EXPECT_EQ(opened.error().code(), code) << opened.error().message();
+    EXPECT_FALSE(std::filesystem::exists(path + ".lock")) << path;
+    EXPECT_THAT(opened.error().message(), testing::Not(HasSubstr("No such file"))) << "of another call's making";
+  }
+  EXPECT_EQ(text_of(text).size(), 31U);
 }
 
 TEST_F(Identity, inspection_disturbs_nothing_beside_a_running_service) {

@@ -159,10 +159,12 @@ TEST_F(Log, totals_are_those_of_all_rounds) {
   record = record_of(2);
   record.round = 3;
   record.answers = {answer_row(5, "e", Outcome::stale)};
+  record.late_uploads = 3;
   ASSERT_TRUE(database_->commit(kRun, record));
   ASSERT_TRUE(database_->record_evaluation(kRun, {1}, 0.5, 1.5));
   const RunTotals totals = *database_->totals(kRun);
   EXPECT_EQ(totals.uploads, 2U);
+  EXPECT_EQ(totals.late_uploads, 3U);
   EXPECT_EQ(totals.skips, 1U);
   EXPECT_EQ(totals.refusals, 1U);
   EXPECT_EQ(totals.lapsed_plans, 1U);

@@ -97,6 +97,24 @@ TEST(Space, a_full_file_system_is_survived_by_snapshot_backup_checkpoint_and_res
   expect_still_works(**reopened, confirmed);
 }
 
+// Only the newest of its pages count, and folded back they need no more room than the file has.
+TEST(Space, a_log_that_fills_a_small_disk_is_folded_back_and_it_goes_on) {
+  const Folder folder;
+  const SmallDisk disk(folder / "disk");
+  if (!disk.mounted()) GTEST_SKIP() << "a small file system cannot be mounted here: " << std::strerror(errno);
+  auto database = *Database::open(folder / "disk/a.db", Database::Access::serve);
+  ASSERT_TRUE(database->create_run(run_row()));
+  for (int i = 0; i < 200; ++i) {
+    const Status stored = database->set_divisor(kRun, i);
+    ASSERT_TRUE(stored) << i << ": " << stored.error().message();
+  }
+  for (std::uint64_t i = 1; i < 200; ++i) {
+    const Status issued = database->issue_plans(kRun, {plan_row(i)});
+    ASSERT_TRUE(issued) << i << ": " << issued.error().message();
+  }
+  EXPECT_TRUE(database->check());
+}
+
 TEST(Space, a_file_of_bounded_size_changes_nothing_when_full) {
   const Folder folder;
   const auto database = *SqliteDatabase::open(folder / "a.db", Database::Access::serve, {.pages_max = 60});
