@@ -69,8 +69,15 @@ void print_facts(JsonView run, std::ostream& out) {
   const JsonView dense = run["dense"];
   const JsonView counters = run["counters"];
   const std::string waiting = run["waiting_for"].text();
+  constexpr std::string_view kSuspended = "suspended: ";
   line("run", run["name"].text());
-  line("state", state_text(run) + (waiting.empty() ? "" : " (" + waiting + ")"));
+  if (waiting.starts_with(kSuspended)) {
+    // The reason is a sentence with paths in it, and what to do.
+    line("state", "suspended");
+    line("because", waiting.substr(kSuspended.size()));
+  } else {
+    line("state", state_text(run) + (waiting.empty() ? "" : " (" + waiting + ")"));
+  }
   line("recipe", run["recipe"].text());
   line("round",
        fmt::format("{} of {}, version {}", run["round"].count(), run["rounds"].count(), run["version"].count()));

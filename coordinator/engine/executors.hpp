@@ -16,7 +16,7 @@ struct Executors {
   std::function<void(Job)> compute;     // decoding, folding, stepping: owns the model and the accumulator
   std::function<void(Job)> background;  // evaluation: slow, never in the way of a round
   std::function<void(Job)> storage;     // owns the database
-  std::function<void(round::Timer, Duration)> start_timer;  // fires RunEngine::timer_fired on the loop
+  std::function<void(round::Timer, Duration)> start_timer;  // fires RunManager::timer_fired on the loop
   std::function<void(round::Timer)> stop_timer;
   const Clock* clock = nullptr;
 };

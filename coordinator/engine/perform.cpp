@@ -114,6 +114,7 @@ void RunEngine::perform(round::Commit action) {
   const std::shared_ptr<CommitRecord> record = record_;
   record->round = action.round;
   record->answers = std::move(action.answers);
+  record->late_uploads = action.late_uploads;
   record->duration_ms =
       static_cast<std::uint32_t>(std::chrono::duration_cast<std::chrono::milliseconds>(action.duration).count());
   record->wall_unix_ms = needs_.executors.clock->wall_unix_ms();

@@ -70,6 +70,7 @@ Status RunEngine::load_rounds() {
   committed_traffic_ = totals.traffic;
   plans_answered_ = totals.uploads + totals.skips;
   start.counters = {.uploads = totals.uploads,
+                    .late_uploads = totals.late_uploads,
                     .skips = totals.skips,
                     .refusals = totals.refusals,
                     .lapsed_plans = totals.lapsed_plans,

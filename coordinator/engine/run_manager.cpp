@@ -1,5 +1,7 @@
 #include "coordinator/engine/run_manager.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -10,6 +12,8 @@
 
 namespace gleaner {
 namespace {
+
+constexpr Duration kStorageRetry = std::chrono::seconds(5);
 
 bool is_over(RunState state) { return state == RunState::finished || state == RunState::stopped; }
 
@@ -45,6 +49,7 @@ RunStatus status_of_row(const RunRow& row, const RunTotals& totals) {
   status.loss = totals.loss;
   status.evaluated = totals.evaluated;
   status.counters = {.uploads = totals.uploads,
+                     .late_uploads = totals.late_uploads,
                      .skips = totals.skips,
                      .refusals = totals.refusals,
                      .lapsed_plans = totals.lapsed_plans,
@@ -128,14 +133,14 @@ void RunManager::stop() {
 
 void RunManager::activate_next() {
   if (engine_ || activating_ || stopped_) return;
+  if (!unstored_.empty()) return store_ends();
   activating_ = true;
-  needs_.executors.storage([this, unstored = unstored_] {
-    for (const auto& [run, state] : unstored) (void)needs_.database->set_run_state(run, state);
+  needs_.executors.storage([this] {
     std::optional<RunId> next;
     Result<Opened> opened = fail(ErrorCode::not_found, "no run waits");
     if (auto rows = needs_.database->runs()) {
       for (const auto& row : *rows) {
-        if (is_over(row.state) || unstored.contains(row.id)) continue;
+        if (is_over(row.state)) continue;
         next = row.id;
         break;
       }
@@ -172,16 +177,68 @@ void RunManager::end_active(RunState state, Done done) {
   needs_.executors.storage([this, run, state, last, done = std::move(done)] {
     const Status status = needs_.database->set_run_state(run, state);
     needs_.executors.loop([this, status, state, last, done]() mutable {
+      if (!status && status.error().code() != ErrorCode::no_space) {
+        done(fail(status.error()));
+        return needs_.on_fatal(status.error());
+      }
       if (!status) {
-        log_warn("run {}: that it is {} is not stored: {}", last.row.name, to_string(state), status.error().message());
-        unstored_[last.row.id] = state;
+        unstored_[last.row.id] = {last.row.name, state, status.error().message()};
+        log_warn("{}", suspension());
+        done(fail(ErrorCode::no_space, suspension()));
+        return start_retry();
       }
       last.row.state = state;
       last.phase = to_string(state);
-      done(status ? Result<RunStatus>(last) : fail(status.error()));
+      done(last);
       activate_next();
     });
   });
+}
+
+void RunManager::start_retry() { needs_.executors.start_timer(round::Timer::storage_retry, kStorageRetry); }
+
+void RunManager::timer_fired(round::Timer timer) {
+  if (engine_) return engine_->timer_fired(timer);
+  if (timer == round::Timer::storage_retry) store_ends();
+}
+
+void RunManager::store_ends() {
+  if (unstored_.empty() || storing_ || stopped_) return;
+  storing_ = true;
+  needs_.executors.storage([this, ends = unstored_] {
+    std::map<RunId, Status> stored;
+    for (const auto& [run, end] : ends) stored[run] = needs_.database->set_run_state(run, end.state);
+    needs_.executors.loop([this, stored = std::move(stored)] {
+      storing_ = false;
+      for (const auto& [run, status] : stored) {
+        if (!status && status.error().code() != ErrorCode::no_space) return needs_.on_fatal(status.error());
+        if (!status) {
+          unstored_[run].why = status.error().message();
+        } else if (const auto end = unstored_.extract(run); !end.empty()) {
+          log_info("run {}: that it is {} is stored now", end.mapped().name, to_string(end.mapped().state));
+        }
+      }
+      if (!unstored_.empty()) return start_retry();
+      activate_next();
+    });
+  });
+}
+
+std::string RunManager::suspension() const {
+  if (unstored_.empty()) return "";
+  const Unstored& first = unstored_.begin()->second;
+  return fmt::format(
+      "run {} is {} and its devices are told, but that waits for room in the database, and a start of "
+      "the coordinator before then goes on with the run: {}",
+      first.name, to_string(first.state), first.why);
+}
+
+void RunManager::correct(RunStatus& status) const {
+  const auto end = unstored_.find(status.row.id);
+  if (end == unstored_.end()) return;
+  status.phase = end->second.state == RunState::stopped ? "stopping" : "finishing";
+  status.suspension = "suspended: " + suspension();
+  status.waiting_for = status.suspension;
 }
 
 void RunManager::change_lineage(const std::string& reason) {
@@ -252,12 +309,18 @@ void RunManager::resume_run(const std::string& name, Done done) {
 bool RunManager::is_active(const std::string& name) const { return engine_ && engine_->settings().spec.name == name; }
 
 void RunManager::store_state(RunState state, Done done) {
-  needs_.executors.storage([this, state, run = engine_->settings().spec.id, status = engine_->status(),
-                            done = std::move(done)]() mutable {
-    const Status stored = needs_.database->set_run_state(run, state);
-    status.row.state = state;
-    needs_.executors.loop([stored, status, done] { done(stored ? Result<RunStatus>(status) : fail(stored.error())); });
-  });
+  needs_.executors.storage(
+      [this, state, run = engine_->settings().spec.id, status = engine_->status(), done = std::move(done)]() mutable {
+        const Status stored = needs_.database->set_run_state(run, state);
+        status.row.state = state;
+        needs_.executors.loop([this, stored, status, run, state, done] {
+          if (stored) return done(status);
+          // Half of it would be undone by the next start.
+          if (engine_ && engine_->settings().spec.id == run)
+            state == RunState::paused ? engine_->resume() : engine_->pause();
+          done(fail(stored.error().within(fmt::format("run {} stays as it was", status.row.name))));
+        });
+      });
 }
 
 void RunManager::stop_run(const std::string& name, Done done) {
@@ -298,6 +361,7 @@ void RunManager::list(std::function<void(Result<std::vector<RunStatus>>)> done) 
       (*all)->push_back(status_of_row(row, *totals));
     }
     needs_.executors.loop([this, all, done] {
+      for (std::size_t i = 0; *all && i < (*all)->size(); ++i) correct((**all)[i]);
       for (std::size_t i = 0; *all && engine_ && i < (*all)->size(); ++i) {
         if (auto& status = (**all)[i]; engine_->settings().spec.id == status.row.id) status = engine_->status();
       }

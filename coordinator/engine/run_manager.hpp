@@ -34,6 +34,11 @@ class RunManager {
 
   // The active run; null when there is none, or while it is being recovered.
   RunEngine* active() { return engine_.get(); }
+  void timer_fired(round::Timer timer);
+  // Why the end of a run, of which its devices know, waits for room in the database; empty: none does.
+  std::string suspension() const;
+  // The status of a run as it was read from the database, with what is known better.
+  void correct(RunStatus& status) const;
 
   using Done = std::function<void(Result<RunStatus>)>;
   void start_run(const std::string& toml, const std::string& path, Done done);
@@ -55,7 +60,9 @@ class RunManager {
   void take_over(Opened opened);
   void end_active(RunState state, Done done);
   bool is_active(const std::string& name) const;
-  void store_state(RunState state, Done done);  // of the active run
+  void store_state(RunState state, Done done);  // of the active run, which goes back when it cannot be stored
+  void store_ends();
+  void start_retry();
   Result<RunStatus> stop_waiting(const std::string& name);
   void change_lineage(const std::string& reason);
   RunEngine::Needs engine_needs(RunId run);
@@ -63,9 +70,16 @@ class RunManager {
   Needs needs_;
   std::shared_ptr<RunEngine> engine_;
   bool activating_ = false;
-  std::vector<Job> after_activating_;   // what is asked of the runs meanwhile
-  std::map<RunId, RunState> unstored_;  // ends that a full disk did not take: stored before the next activation
-  std::set<RunId> lineages_changed_;    // at most once a run and process, as decision 0002 says
+  std::vector<Job> after_activating_;  // what is asked of the runs meanwhile
+  struct Unstored {
+    std::string name;
+    RunState state = RunState::stopped;
+    std::string why;
+  };
+  std::map<RunId, Unstored>
+      unstored_;  // ends that a full disk did not take: no run is activated before they are stored
+  bool storing_ = false;
+  std::set<RunId> lineages_changed_;  // at most once a run and process, as decision 0002 says
   bool stopped_ = false;
 };
 

@@ -68,6 +68,7 @@ TEST_P(FullDisk, suspends_the_run_tells_nobody_included_and_goes_on_when_there_i
   const std::uint32_t committed = world.version();
   const std::string shown = world.gleaner({"run", "show", "run"});
   EXPECT_THAT(shown, HasSubstr("suspended"));
+  EXPECT_THAT(shown, HasSubstr("\nbecause     "));
   EXPECT_THAT(shown, HasSubstr("full"));
   EXPECT_TRUE(world.coordinator().running());
   const json::value health = world.get("/healthz");
@@ -89,6 +90,36 @@ TEST_P(FullDisk, suspends_the_run_tells_nobody_included_and_goes_on_when_there_i
 }
 
 INSTANTIATE_TEST_SUITE_P(Room, FullDisk, ::testing::Values(0U, 256U << 10, 768U << 10));
+
+// A file that was moved away takes nothing, like a full disk.
+TEST(NoRoom, for_the_end_of_a_run_is_waited_for_and_said) {
+  World world(kDevices);
+  world.start_coordinator();
+  world.start_run({.rounds = 10'000, .devices = kDevices});
+  world.start_run({.name = "next", .rounds = 3, .devices = kDevices});
+  world.start_clients();
+  ASSERT_TRUE(world.reaches(2));
+  std::filesystem::rename(world.path("coordinator.db"), world.path("aside.db"));
+  int code = 0;
+  const std::string paused = world.gleaner({"run", "pause", "run"}, &code);
+  EXPECT_EQ(code, 1) << paused;
+  EXPECT_EQ(world.state(), "active") << "as it was";
+  const std::string said = world.gleaner({"run", "stop", "run", "--yes"}, &code);
+  EXPECT_EQ(code, 1) << said;
+  EXPECT_THAT(world.gleaner({"run", "list"}), HasSubstr("stopping"));
+  EXPECT_THAT(world.gleaner({"run", "show", "run"}), HasSubstr("waits for room in the database"));
+  const json::value health = world.get("/healthz");
+  ASSERT_TRUE(health.is_object());
+  EXPECT_FALSE(health.at("serving").as_bool());
+  EXPECT_THAT(std::string(health.at("reason").as_string()), HasSubstr("run run is stopped"));
+  EXPECT_FALSE(world.ask("/readyz")) << "503";
+  EXPECT_EQ(world.metric("gleaner_run_suspended{run=\"run\"}"), 1.0);
+  std::filesystem::rename(world.path("aside.db"), world.path("coordinator.db"));
+  EXPECT_TRUE(eventually([&] { return world.state() == "stopped"; }));
+  EXPECT_TRUE(world.ask("/readyz"));
+  EXPECT_NE(world.finish("next"), "") << "the next one begins by itself";
+  world.end_all();
+}
 
 TEST(Backup, put_back_while_devices_are_ahead_starts_a_new_lineage_and_the_run_ends) {
   World world(kDevices);
