@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sqlite3.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -49,6 +50,13 @@ Status sync_path(const std::string& path, int flags) {
   const File file(::open(path.c_str(), flags | O_CLOEXEC));
   if (file.get() < 0 || ::fsync(file.get()) != 0) return fail(system_failure(errno, path, "cannot be brought to disk"));
   return {};
+}
+
+// Bytes that its file system has left for us.
+std::uint64_t room_at(const std::string& path) {
+  struct statvfs status{};
+  if (::statvfs(path.c_str(), &status) != 0) return std::numeric_limits<std::uint64_t>::max();
+  return std::uint64_t{status.f_bavail} * status.f_frsize;
 }
 
 bool means_no_space(int system_error) { return system_error == ENOSPC || system_error == EDQUOT; }
@@ -212,7 +220,10 @@ Status Connection::in_place() const {
 // The transaction before it is on disk whatever happens here, so a failure is only reported; the next commit tries
 // again.
 void Connection::fold_large_wal() {
-  if (in_transaction() || wal_pages_ * kWalFrameBytes <= limits_.wal_bytes_max) return;
+  // Folding takes room too, at most as much as the log has: where there is less it is done while there is enough.
+  const std::uint64_t wal_bytes = wal_pages_ * kWalFrameBytes;
+  if (in_transaction() || wal_bytes == 0) return;
+  if (wal_bytes <= limits_.wal_bytes_max && 2 * wal_bytes <= room_at(path_)) return;
   if (const Status status = checkpoint(); !status) {
     log_warn("the write-ahead log grows, because folding it back failed: {}", status.error().message());
   }
