@@ -239,7 +239,7 @@ TEST(Revoked, a_name_that_nobody_has_is_not_found_unless_it_is_meant) {
 
 // The state's new file cannot be made for a while, as on a full disk.
 TEST(StateDisk, that_takes_nothing_holds_a_reproducible_run_up_until_it_does) {
-  const RunOptions options{.rounds = 12, .devices = 2};
+  const RunOptions options{.rounds = 80, .devices = 2};
   std::string expected;
   {
     World calm(2);
