@@ -42,14 +42,14 @@ seconds, again and again after `"finish_time"`.
 
 | column | meaning |
 |---|---|
-| `experiment`, `data` | `run.name`, and `data.name`; the latter begins with `synthetic-` where the samples are made up |
+| `experiment`, `data` | `run.name` and `data.name`, with `synthetic-` before it where the samples are made up |
 | `round`, `version` | the round, and the version of the model after it |
 | `virtual_s`, `real_s` | seconds of virtual time when the round closed, and of work on the experiment until then |
 | `accuracy`, `loss` | on the test set, where the version was evaluated; else null, or empty in the table |
 | `payload_bytes_up`, `payload_bytes_down` | of the round: updates, and changes of the model |
 | `frame_bytes_up`, `frame_bytes_down` | of the round: whole messages as both ends encode them, heartbeats apart |
 | `socket_bytes_up`, `socket_bytes_down` | of the round: an estimate of what TLS makes of them, heartbeats too |
-| `uploads`, `skips`, `late`, `lapsed` | answers of the round: updates, silent devices, too late, plans without an answer |
+| `uploads`, `skips`, `late`, `lapsed` | of the round: updates, silent devices, late ones, plans without an answer |
 | `reachable` | devices that could be reached when the round closed |
 
 An experiment that goes on after a kill cuts off what is beyond the round that its state is at, so that the files are
