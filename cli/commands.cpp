@@ -11,7 +11,7 @@ std::span<const CommandGroup> command_groups() {
       CommandGroup{"demo", add_demo_command},       CommandGroup{"run", add_run_commands},
       CommandGroup{"devices", add_device_commands}, CommandGroup{"db", add_database_commands},
       CommandGroup{"pki", add_pki_commands},        CommandGroup{"audit", add_audit_command},
-      CommandGroup{"doctor", add_doctor_command},
+      CommandGroup{"doctor", add_doctor_command},   CommandGroup{"simulate", add_simulate_command},
   };
   return kGroups;
 }

@@ -12,5 +12,6 @@ void add_database_commands(CLI::App& root, Invocation& invocation);
 void add_pki_commands(CLI::App& root, Invocation& invocation);
 void add_audit_command(CLI::App& root, Invocation& invocation);
 void add_doctor_command(CLI::App& root, Invocation& invocation);
+void add_simulate_command(CLI::App& root, Invocation& invocation);
 
 }  // namespace gleaner::cli

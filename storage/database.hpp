@@ -159,7 +159,10 @@ class Database {
   // Makes or migrates the schema (a backup beside the file first). serve takes the lock on PATH.lock: conflict when
   // another coordinator holds it. A file that was made by backup(), or swapped under us, gets a new lineage for every
   // run.
-  static Result<std::unique_ptr<Database>> open(const std::string& path, Access access);
+  // Durability::process, for simulations: what is committed outlives the process, not a power cut.
+  enum class Durability { machine, process };
+  static Result<std::unique_ptr<Database>> open(const std::string& path, Access access,
+                                                Durability durability = Durability::machine);
   virtual ~Database() = default;
 
   // Runs.

@@ -56,8 +56,8 @@ Status set_aside_foreign_wal(const std::string& path) {
 
 }  // namespace
 
-Result<std::unique_ptr<Database>> Database::open(const std::string& path, Access access) {
-  return SqliteDatabase::open(path, access, {});
+Result<std::unique_ptr<Database>> Database::open(const std::string& path, Access access, Durability durability) {
+  return SqliteDatabase::open(path, access, {.outlives_power = durability == Durability::machine});
 }
 
 Result<std::unique_ptr<SqliteDatabase>> SqliteDatabase::open(const std::string& path, Access access,

@@ -135,6 +135,7 @@ Result<std::unique_ptr<Connection>> Connection::open(const std::string& path, Mo
     return connection;
   }
   GLEANER_TRY(connection->script(kWriterPragmas));
+  if (!limits.outlives_power) GLEANER_TRY(connection->script("PRAGMA synchronous = OFF"));
   GLEANER_ASSIGN(const auto journal, connection->first<std::string>("PRAGMA journal_mode = WAL"));
   if (journal != "wal") {
     return fail(ErrorCode::fatal,
@@ -303,6 +304,7 @@ Error Connection::failure(int code) const {
 
 Result<Transaction> Transaction::begin(Connection& connection, Kind kind) {
   GLEANER_CHECK(!connection.in_transaction());
+  if (kind == Kind::deferred_write && !connection.limits_.outlives_power) kind = Kind::write;
   if (kind != Kind::read) GLEANER_TRY(connection.in_place());
   // Not as a kept statement: SQLite takes this setting over when the statement is prepared.
   if (kind == Kind::deferred_write) GLEANER_TRY(connection.script("PRAGMA synchronous = NORMAL"));

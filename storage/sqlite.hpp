@@ -77,6 +77,7 @@ class Connection {
     std::uint32_t wal_bytes_max = 64U << 20;  // beyond it a commit folds the write-ahead log back
     std::uint32_t busy_ms_max = 5'000;        // patience with a lock held by another process
     std::uint32_t pages_max = 0;              // of the file; 0: as many as the disk holds
+    bool outlives_power = true;               // false: a commit is there after kill -9, not after a power cut
   };
 
   static Result<std::unique_ptr<Connection>> open(const std::string& path, Mode mode, const Limits& limits);

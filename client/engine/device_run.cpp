@@ -19,7 +19,10 @@ DeviceRun::DeviceRun(const RunSpec& spec, Lineage lineage, Needs needs, const Mo
       lineage_(lineage),
       needs_(std::move(needs)),
       model_spec_(model),
-      network_(model),
+      own_network_(needs_.network == nullptr ? std::make_unique<Network>(model) : nullptr),
+      own_scratch_(needs_.scratch == nullptr ? std::make_unique<LocalScratch>() : nullptr),
+      network_(own_network_ ? *own_network_ : *needs_.network),
+      scratch_(own_scratch_ ? *own_scratch_ : *needs_.scratch),
       all_samples_(needs_.samples->samples) {
   std::iota(all_samples_.begin(), all_samples_.end(), 0U);
   for (const auto& tensor : tensors_of(model)) tensors_.sizes.push_back(static_cast<std::uint32_t>(tensor.size()));
@@ -74,17 +77,17 @@ Status DeviceRun::load() {
   return {};
 }
 
-session::Held DeviceRun::held() const {
-  session::Held held{.has_model = state_.has_model,
-                     .lineage = state_.lineage,
-                     .version = state_.version,
-                     .model_hash = state_.model_hash};
-  if (state_.answer && state_.answer->send) {
-    held.pending_plan = state_.answer->plan;
-    held.pending_digest = state_.answer->digest;
+session::Held held_of(const DeviceState& state) {
+  session::Held held{
+      .has_model = state.has_model, .lineage = state.lineage, .version = state.version, .model_hash = state.model_hash};
+  if (state.answer && state.answer->send) {
+    held.pending_plan = state.answer->plan;
+    held.pending_digest = state.answer->digest;
   }
   return held;
 }
+
+session::Held DeviceRun::held() const { return held_of(state_); }
 
 void DeviceRun::settle(PlanId plan, Outcome outcome) {
   if (!state_.answer || state_.answer->plan != plan || outcome == Outcome::unknown) return;
@@ -178,9 +181,10 @@ Result<session::Answer> DeviceRun::work(const session::Task& task, std::optional
                           .momentum = spec_.momentum,
                           .weight_decay = spec_.weight_decay,
                           .max_steps = task.plan.steps_max};
-    auto trained = train_local(network_, *needs_.samples, all_samples_, state_.model, local, turn_of(task));
+    auto trained = train_local(network_, *needs_.samples, all_samples_, state_.model, local, turn_of(task), scratch_);
     if (trained) {
       answer.loss = static_cast<float>(trained->mean_loss);
+      if (needs_.on_update) needs_.on_update(trained->delta);
       GLEANER_TRY(compress(task, trained->delta, answer));
     } else {
       // The round must not wait for a device that cannot train: it says that it has nothing, and why in its own log.

@@ -37,6 +37,17 @@ struct DeviceState {
 Bytes to_bytes(const DeviceState& state, RunId run);
 Result<DeviceState> device_state_from(ByteView bytes, RunId run, MemoryKind memory, std::uint32_t dimension);
 
+// What a device says it holds, from its state.
+session::Held held_of(const DeviceState& state);
+
+// The same from the state's bytes, without its model and memory being read; answered: the plan whose answer is stored.
+// The checksum is not looked at. corrupt: not a state, or cut short.
+struct StateSummary {
+  session::Held held;
+  PlanId answered;
+};
+Result<StateSummary> summary_of_state(ByteView bytes);
+
 // What a device keeps for such a run: a dense f32 update that is always sent leaves nothing to remember.
 MemoryKind memory_kind_of(const RunSpec& spec, const UploadRule& rule);
 
@@ -48,6 +59,11 @@ class DeviceRun {
     const KernelTable* kernels = nullptr;
     const Clock* clock = nullptr;
     DeviceName name;
+    // Memory to work in, of whoever runs many devices in turn; both outlive the run. Null: its own.
+    Network* network = nullptr;
+    LocalScratch* scratch = nullptr;
+    // What training gave, before anything of it is chosen; for those who check the books. May be empty.
+    std::function<void(std::span<const float> update)> on_update;
   };
 
   // Errors: the model does not fit the data (bad_input), the state file is damaged (corrupt, names what to do).
@@ -58,6 +74,7 @@ class DeviceRun {
   session::Held held() const;
   const DeviceState& state() const { return state_; }
 
+  // In memory until the next answer is stored: after a restart the outcome is asked for again.
   void settle(PlanId plan, Outcome outcome);
   session::Executed execute(const session::Task& task);
   std::optional<session::Answer> stored_answer(PlanId plan) const;
@@ -79,7 +96,10 @@ class DeviceRun {
   Lineage lineage_;
   Needs needs_;
   ModelSpec model_spec_;
-  Network network_;
+  std::unique_ptr<Network> own_network_;
+  std::unique_ptr<LocalScratch> own_scratch_;
+  Network& network_;
+  LocalScratch& scratch_;
   Grouping tensors_;
   Grouping upload_grouping_;
   std::vector<std::uint32_t> all_samples_;

@@ -81,6 +81,37 @@ Bytes to_bytes(const DeviceState& state, RunId run) {
   return bytes;
 }
 
+Result<StateSummary> summary_of_state(ByteView bytes) {
+  ByteReader in(bytes);
+  if (as_text(in.get_bytes(kMagic.size())) != kMagic)
+    return fail(ErrorCode::corrupt, "it is not a state file of this release");
+  StateSummary summary;
+  in.get<std::uint64_t>();  // run
+  summary.held.lineage.value = in.get<std::uint64_t>();
+  summary.held.has_model = in.get<std::uint8_t>() != 0;
+  summary.held.version.value = in.get<std::uint32_t>();
+  summary.held.model_hash = in.get<std::uint64_t>();
+  const std::uint64_t dimension = in.get<std::uint32_t>();
+  if (summary.held.has_model) in.get_bytes(dimension * sizeof(float));
+  in.get_bytes(in.get_varint());
+  const std::uint64_t rule_floats = in.get_varint();
+  if (rule_floats > in.remaining() / sizeof(float)) return fail(ErrorCode::corrupt, "it ends early");
+  in.get_bytes(rule_floats * sizeof(float));
+  in.get<std::uint8_t>();   // ever_sent
+  in.get<std::uint32_t>();  // last_sent_round
+  in.get<std::uint64_t>();  // zeroed
+  const auto kind = in.get<std::uint8_t>();
+  if (kind != 0) {
+    summary.answered.value = in.get<std::uint64_t>();
+    if (kind == 1) {
+      summary.held.pending_plan = summary.answered;
+      summary.held.pending_digest.value = in.get<std::uint64_t>();
+    }
+  }
+  if (!in.ok() || kind > 2) return fail(ErrorCode::corrupt, "it ends early");
+  return summary;
+}
+
 Result<DeviceState> device_state_from(ByteView bytes, RunId run, MemoryKind memory, std::uint32_t dimension) {
   if (bytes.size() < sizeof(std::uint64_t)) return fail(ErrorCode::corrupt, "it is too short");
   ByteReader check(bytes.last(sizeof(std::uint64_t)));

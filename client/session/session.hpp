@@ -135,6 +135,11 @@ class Session {
 
   bool connected() const { return connected_; }
   bool working() const { return executing_.has_value(); }
+  // Takes part in a run and has nothing to do: what it remembers follows from the conversation so far alone.
+  bool at_rest() const {
+    return connected_ && welcomed_ && run_ && run_->accepted && !arriving_ && !executing_ && last_trouble_.empty() &&
+           !reopens_ && last_decline_.empty();
+  }
 
  private:
   struct Run {

@@ -1,0 +1,213 @@
+#include <fmt/format.h>
+
+#include <atomic>
+#include <boost/json.hpp>
+#include <csignal>
+#include <filesystem>
+
+#include "cli/commands.hpp"
+#include "cli/new_file.hpp"
+#include "cli/simulate/progress.hpp"
+#include "common/log.hpp"
+#include "common/text.hpp"
+#include "simulation/output/plot.hpp"
+#include "simulation/stage.hpp"
+#include "simulation/trials.hpp"
+
+namespace gleaner::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace simulation;
+
+struct SimulateOptions {
+  std::vector<std::string> files;  // one experiment; with --plot, recordings
+  std::string output;
+  std::string json_file;
+  std::string faults;
+  std::uint64_t seeds = 0;
+  std::uint64_t first_seed = 1;
+  std::uint32_t checkpoint_every = 50;
+  std::optional<std::uint32_t> rounds, threads;
+  std::optional<std::uint64_t> seed;
+  bool resume = false;
+  bool plot = false;
+  bool quiet = false;
+};
+
+std::atomic<bool> interrupted{false};
+static_assert(std::atomic<bool>::is_always_lock_free);
+void on_interrupt(int) { interrupted = true; }
+
+Result<Experiment> experiment_of(const SimulateOptions& options) {
+  if (options.files.size() != 1) return fail(ErrorCode::bad_input, "name one experiment file (several are for --plot)");
+  GLEANER_ASSIGN(Experiment experiment, load_experiment(options.files.front()));
+  if (options.rounds) experiment.run.rounds = *options.rounds;
+  if (options.seed) experiment.run.spec.seed = experiment.run.planning.seed = *options.seed;
+  if (options.threads) experiment.threads = *options.threads;
+  if (!options.output.empty()) experiment.output = absolute(options.output);
+  if (experiment.output.empty()) experiment.output = absolute(experiment.run.spec.name + ".simulation");
+  return experiment;
+}
+
+void print_head(Console& console, const Stage& stage) {
+  const Experiment& e = stage.experiment();
+  const RunSpec& run = e.run.spec;
+  console.out << fmt::format(
+      "{}: {} devices, {} a round, train a {} of {} parameters on {} for {} rounds with recipe {}\n", run.name,
+      e.population.devices, e.run.planning.cohort_size == 0 ? "all" : std::to_string(e.run.planning.cohort_size),
+      run.model, run.dimension, e.data_label(), e.run.rounds, run.recipe);
+  console.out << split_table(stage.data().all()) << std::flush;
+}
+
+std::string summary_json(const Stage& stage, const Federation& federation, const std::vector<RoundRecord>& rounds) {
+  const Experiment& e = stage.experiment();
+  boost::json::object json{{"experiment", e.run.spec.name},
+                           {"data", e.data_label()},
+                           {"recipe", e.run.spec.recipe},
+                           {"rounds", rounds.size()},
+                           {"devices", e.population.devices},
+                           {"seed", e.run.spec.seed},
+                           {"model_hash", to_hex(federation.status().row.model_hash)},
+                           {"virtual_s", federation.virtual_seconds()},
+                           {"real_s", federation.real_seconds()},
+                           {"samples_trained", federation.samples_trained()}};
+  std::uint64_t up = 0, down = 0, frames_up = 0, frames_down = 0, uploads = 0, skips = 0;
+  for (const auto& round : rounds) {
+    up += round.socket_bytes_up;
+    down += round.socket_bytes_down;
+    frames_up += round.frame_bytes_up;
+    frames_down += round.frame_bytes_down;
+    uploads += round.uploads;
+    skips += round.skips;
+    if (round.accuracy) json["test_accuracy"] = *round.accuracy;
+    if (round.loss) json["test_loss"] = *round.loss;
+  }
+  json["socket_bytes_up"] = up;
+  json["socket_bytes_down"] = down;
+  json["frame_bytes_up"] = frames_up;
+  json["frame_bytes_down"] = frames_down;
+  json["uploads"] = uploads;
+  json["skips"] = skips;
+  return boost::json::serialize(json) + "\n";
+}
+
+Status write_json(const std::string& path, const std::string& text) {
+  GLEANER_ASSIGN(auto file, NewFile::create(path, Existing::replace));
+  GLEANER_TRY(file.write(as_bytes(text)));
+  return file.commit();
+}
+
+Status run_experiment(Console& console, const SimulateOptions& options) {
+  GLEANER_ASSIGN(auto experiment, experiment_of(options));
+  const std::string folder = experiment.output;
+  GLEANER_ASSIGN(auto stage, Stage::set(std::move(experiment)));
+  if (!options.quiet) print_head(console, *stage);
+  std::error_code ec;
+  fs::create_directories(folder + "/state", ec);
+  if (ec) return fail(ErrorCode::bad_input, fmt::format("cannot make {}: {}", folder, ec.message()));
+
+  std::optional<RoundOutput> output;
+  std::optional<SimulationProgress> progress;
+  Federation::Needs needs = stage->needs(folder + "/state");
+  needs.checkpoint_every = options.checkpoint_every;
+  needs.on_round = [&](const RoundRecord& record) -> Status {
+    GLEANER_TRY(output->append(record));
+    if (!options.quiet) progress->show(record);
+    return {};
+  };
+  GLEANER_ASSIGN(const auto federation, options.resume ? Federation::resume(needs) : Federation::create(needs));
+  const std::uint32_t done = federation->rounds_done();
+  GLEANER_ASSIGN(output, options.resume ? RoundOutput::resume(folder, stage->label(), done)
+                                        : RoundOutput::create(folder, stage->label()));
+  progress.emplace(console, stage->experiment().run.rounds);
+  if (options.resume && !options.quiet) console.out << fmt::format("goes on after round {}\n", done) << std::flush;
+
+  GLEANER_ASSIGN(const auto end, federation->run(interrupted));
+  if (!options.quiet) progress->end();
+  console.out << final_table(stage->label(), output->rounds());
+  if (end == Federation::End::stopped) {
+    console.out << fmt::format(
+        "Stopped after round {}. --resume goes on after round {}, with the same result as if it had "
+        "not been stopped.\n",
+        federation->rounds_done(), federation->resumable_from());
+  }
+  if (end == Federation::End::time_limit) console.out << "The limit of virtual time is reached.\n";
+  console.out << fmt::format("Rounds: {0}/rounds.jsonl and .csv   model: {0}/state/run.db   hash: {1}\n", folder,
+                             to_hex(federation->status().row.model_hash));
+  if (options.json_file.empty()) return {};
+  return write_json(options.json_file, summary_json(*stage, *federation, output->rounds()));
+}
+
+Status run_trials(Console& console, const SimulateOptions& options) {
+  GLEANER_ASSIGN(auto experiment, experiment_of(options));
+  GLEANER_ASSIGN(const Faults faults, faults_of_level(options.faults.empty() ? "heavy" : options.faults));
+  GLEANER_ASSIGN(auto stage, Stage::set(std::move(experiment)));
+  const std::uint64_t count = options.seeds == 0 ? 1 : options.seeds;
+  Trials trials(*stage, faults);
+  GLEANER_TRY(trials.run_calm());
+  for (std::uint64_t i = 0; i < count && !interrupted; ++i) {
+    const std::uint64_t seed = options.first_seed + i;
+    if (const Status sound = trials.run(seed); !sound) {
+      return fail(ErrorCode::fatal,
+                  fmt::format("seed {}: {}; `gleaner simulate {} --faults {} --first-seed {} --seeds 1` "
+                              "does the same again",
+                              seed, sound.error().message(), options.files.front(),
+                              options.faults.empty() ? "heavy" : options.faults, seed));
+    }
+    if (console.err_is_terminal) console.err << fmt::format("\r\x1b[K{} of {} seeds", i + 1, count) << std::flush;
+  }
+  if (console.err_is_terminal) console.err << "\n";
+  console.out << trials.report();
+  return {};
+}
+
+Status plot_recordings(Console& console, const SimulateOptions& options) {
+  std::vector<Recording> recordings;
+  for (const std::string& file : options.files) {
+    const std::string path = fs::is_directory(file) ? file + "/rounds.jsonl" : file;
+    GLEANER_ASSIGN(auto recording, read_recording(path));
+    recordings.push_back(std::move(recording));
+  }
+  GLEANER_ASSIGN(const auto paths, plot(recordings, options.output.empty() ? absolute(".") : absolute(options.output)));
+  for (const std::string& path : paths) console.out << path << "\n";
+  return {};
+}
+
+Status simulate(Console& console, const SimulateOptions& options) {
+  start_logging({.level = LogLevel::error});
+  if (options.plot) return plot_recordings(console, options);
+  return options.seeds > 0 ? run_trials(console, options) : run_experiment(console, options);
+}
+
+}  // namespace
+
+void add_simulate_command(CLI::App& root, Invocation& invocation) {
+  auto* command = root.add_subcommand("simulate", "An experiment with virtual devices, network and time");
+  auto options = std::make_shared<SimulateOptions>();
+  command->add_option("FILE", options->files, "The experiment; with --plot, output folders or rounds.jsonl files")
+      ->required();
+  command->add_option("--output", options->output, "Folder for results and state; made when missing");
+  command->add_flag("--resume", options->resume, "Go on from the last checkpoint in the output folder");
+  command->add_option("--checkpoint-every", options->checkpoint_every, "Rounds between checkpoints, 0 for none")
+      ->capture_default_str();
+  command->add_option("--rounds", options->rounds, "Instead of the file's")->check(CLI::Range(1, 1'000'000));
+  command->add_option("--seed", options->seed, "Instead of the file's");
+  command->add_option("--threads", options->threads, "Instead of the file's; changes no result");
+  command->add_option("--json", options->json_file, "Write the closing figures to this file");
+  command->add_option("--faults", options->faults, "With --seeds: none, light or heavy (the default)");
+  command->add_option("--seeds", options->seeds, "Run the experiment so many times under faults and check each run");
+  command->add_option("--first-seed", options->first_seed, "Of the faults")->capture_default_str();
+  command->add_flag("--plot", options->plot, "Draw the curves of finished experiments as SVG");
+  command->add_flag("--quiet", options->quiet, "Only the closing table");
+  command->callback([&invocation, options] {
+    invocation.action = [options, &invocation](Console& console) {
+      std::signal(SIGINT, on_interrupt);
+      std::signal(SIGTERM, on_interrupt);
+      const Status done = simulate(console, *options);
+      return done ? static_cast<int>(kOk) : report(console, invocation.common, done.error());
+    };
+  });
+}
+
+}  // namespace gleaner::cli

@@ -1,0 +1,115 @@
+#include <cstdlib>
+
+#include "bed.hpp"
+
+namespace gleaner::simulation {
+namespace {
+
+// A quorum and a deadline: time decides who is in a round.
+constexpr const char* kTimed = "quorum = 0.6\ndeadline = \"10s\"\n";
+
+std::uint64_t seeds_wanted(std::uint64_t usual) {
+  const char* wanted = std::getenv("GLEANER_SEEDS");
+  return wanted != nullptr ? std::strtoull(wanted, nullptr, 10) : usual;
+}
+
+class Recipes : public testing::TestWithParam<std::string> {};
+
+TEST_P(Recipes, ThreadsChangeNothing) {
+  for (const bool reproducible : {true, false}) {
+    BedSpec spec{.recipe = GetParam(), .reproducible = reproducible};
+    if (!reproducible) spec.more = kTimed;
+    std::optional<Ending> first;
+    for (const unsigned threads : {1U, 2U, 5U}) {
+      spec.threads = threads;
+      Ending outcome = Bed(spec).run();
+      ASSERT_EQ(outcome.error, "");
+      EXPECT_EQ(outcome.records.size(), 10U);
+      EXPECT_TRUE(outcome.records.back().accuracy.has_value());
+      if (!first) first = outcome;
+      EXPECT_EQ(outcome, *first) << threads << " threads";
+    }
+  }
+}
+
+TEST_P(Recipes, AnExperimentThatIsStoppedAndResumedEndsWithTheSameBits) {
+  for (const bool reproducible : {true, false}) {
+    BedSpec spec{.recipe = GetParam(), .reproducible = reproducible, .checkpoint_every = 3};
+    if (!reproducible) spec.more = kTimed;
+    const Ending whole = Bed(spec).run();
+    ASSERT_EQ(whole.error, "");
+    for (const std::uint32_t round : {2U, 3U, 5U, 9U}) {
+      Bed bed(spec);
+      bed.stop_at = round;
+      ASSERT_EQ(bed.run().error, "");
+      ASSERT_LT(bed.records().back().version, 10U);
+      // What was told beyond the checkpoint is told again.
+      const std::uint32_t from = bed.records().back().round / 3 * 3;
+      std::erase_if(bed.records(), [&](const RoundRecord& record) { return record.round > from; });
+      bed.stop_at = 0;
+      EXPECT_EQ(bed.resume(), whole) << "stopped after round " << round;
+    }
+  }
+}
+
+TEST_P(Recipes, FaultsChangeNothingOfAReproducibleRun) {
+  BedSpec spec{.recipe = GetParam()};
+  const Ending calm = Bed(spec).run();
+  ASSERT_EQ(calm.error, "");
+  std::uint64_t crashes = 0;
+  for (std::uint64_t seed = 1; seed <= seeds_wanted(10); ++seed) {
+    spec.faults = *faults_of_level("heavy");
+    spec.faults.seed = seed;
+    const Ending outcome = Bed(spec).run();
+    ASSERT_EQ(outcome.error, "") << "seed " << seed;
+    EXPECT_EQ(outcome.hash, calm.hash) << "seed " << seed;
+    crashes += outcome.crashes;
+  }
+  EXPECT_GT(crashes, 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Recipes, testing::Values("fedavg", "topk", "gsasg"),
+                         [](const auto& info) { return info.param; });
+
+TEST(Federation, EndsUnderFaultsWhenTimeDecides) {
+  for (std::uint64_t seed = 1; seed <= seeds_wanted(10); ++seed) {
+    BedSpec spec{.reproducible = false, .more = kTimed, .cohort = 6, .faults = *faults_of_level("heavy")};
+    spec.faults.seed = seed;
+    Bed bed(spec);
+    const Ending outcome = bed.run();
+    ASSERT_EQ(outcome.error, "") << "seed " << seed;
+    EXPECT_EQ(outcome.records.back().version, 10U);
+  }
+}
+
+TEST(Federation, MemoryForStatesChangesNothing) {
+  BedSpec spec{.devices = 30, .reproducible = false, .more = kTimed, .cohort = 10, .checkpoint_every = 4};
+  const Ending roomy = Bed(spec).run();
+  ASSERT_EQ(roomy.error, "");
+  spec.budget_bytes = 1;
+  EXPECT_EQ(Bed(spec).run(), roomy);
+}
+
+TEST(Federation, DevicesThatComeAndGoAreWaitedFor) {
+  BedSpec spec{.devices = 12, .away = std::chrono::seconds(4)};
+  const Ending outcome = Bed(spec).run();
+  ASSERT_EQ(outcome.error, "");
+  BedSpec all = spec;
+  all.away = {};
+  EXPECT_EQ(outcome.hash, Bed(all).run().hash);  // reproducible: everybody answers, whenever that is
+  EXPECT_GT(outcome.records.back().virtual_s, 4.0);
+}
+
+TEST(Federation, AFolderWithAnExperimentIsNotBegunAnew) {
+  Bed bed({.rounds = 2, .checkpoint_every = 1});
+  ASSERT_EQ(bed.run().error, "");
+  EXPECT_NE(bed.run().error.find("--resume"), std::string::npos);
+}
+
+TEST(Federation, ResumeWithoutACheckpointSaysSo) {
+  Bed bed({.rounds = 2});
+  EXPECT_NE(bed.resume().error.find("no checkpoint"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace gleaner::simulation
