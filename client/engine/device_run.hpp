@@ -63,7 +63,7 @@ class DeviceRun {
     Network* network = nullptr;
     LocalScratch* scratch = nullptr;
     // What training gave, before anything of it is chosen; for those who check the books. May be empty.
-    std::function<void(std::span<const float> update)> on_update;
+    std::function<void(std::span<const float> update)> on_update = nullptr;
   };
 
   // Errors: the model does not fit the data (bad_input), the state file is damaged (corrupt, names what to do).
