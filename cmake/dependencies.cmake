@@ -11,6 +11,7 @@ find_package(PkgConfig REQUIRED)
 find_package(GTest REQUIRED)
 find_package(benchmark REQUIRED)
 find_program(GLEANER_FLATC flatc REQUIRED)
+find_package(MPI QUIET COMPONENTS C)  # to share experiments out; simulation/CMakeLists.txt says what happens without
 
 pkg_check_modules(hwy REQUIRED IMPORTED_TARGET libhwy)
 pkg_check_modules(openblas REQUIRED IMPORTED_TARGET openblas)

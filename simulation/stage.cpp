@@ -1,10 +1,14 @@
 #include "simulation/stage.hpp"
 
+#include <algorithm>
+
+#include "common/check.hpp"
+#include "coordinator/engine/model_owner.hpp"
 #include "training/blas.hpp"
 
 namespace gleaner::simulation {
 
-Result<std::unique_ptr<Stage>> Stage::set(Experiment experiment) {
+Result<std::unique_ptr<Stage>> Stage::set(Experiment experiment, Ranks* ranks) {
   std::unique_ptr<Stage> stage(new Stage(std::move(experiment)));
   set_blas_threads(1);
   GLEANER_ASSIGN(const Backend backend, parse_backend(stage->experiment_.backend));
@@ -14,7 +18,13 @@ Result<std::unique_ptr<Stage>> Stage::set(Experiment experiment) {
   stage->data_ = std::make_unique<PartitionedData>(std::move(data));
   GLEANER_ASSIGN(stage->devices_, make_devices(stage->experiment_.devices, stage->experiment_.run.spec.seed));
   GLEANER_TRY(check_deadline(stage->experiment_, *stage->devices_));
-  stage->pool_ = std::make_unique<WorkerPool>(stage->experiment_.threads);
+  unsigned threads = stage->experiment_.threads;
+  if (ranks != nullptr) {
+    threads = std::max(threads, 1U);
+    if (ranks->rank() == 0) threads += static_cast<unsigned>(ranks->size()) - 1;
+  }
+  stage->ranks_ = ranks;
+  stage->pool_ = std::make_unique<WorkerPool>(std::min(threads, WorkerPool::kMaxThreads));
   return stage;
 }
 
@@ -25,7 +35,27 @@ Federation::Needs Stage::needs(const std::string& folder) {
           .evaluation = evaluation_,
           .pool = pool_.get(),
           .kernels = kernels_,
-          .folder = folder};
+          .folder = folder,
+          .ranks = ranks_};
+}
+
+void Stage::serve() {
+  RunSpec spec = experiment_.run.spec;
+  spec.id = Coordinator::kRun;
+  auto model = model_of(experiment_.run);
+  GLEANER_CHECK(model.has_value());
+  const Names names(experiment_.population.devices);
+  const JobNeeds jobs{.data = data_.get(),
+                      .names = &names,
+                      .kernels = kernels_,
+                      .spec = spec,
+                      .lineage = Coordinator::kLineage,
+                      .model = *model};
+  WorkerScratch scratch;
+  ranks_->serve([&](ByteView bytes) {
+    const auto request = decode_request(bytes);
+    return encode_reply(request ? do_job(jobs, *request, scratch) : JobReply{.error = request.error()});
+  });
 }
 
 }  // namespace gleaner::simulation

@@ -15,7 +15,11 @@ namespace gleaner::simulation {
 class Stage {
  public:
   // Errors (bad_input, not_found, corrupt): what is wrong with a file, or does not go together.
-  static Result<std::unique_ptr<Stage>> set(Experiment experiment);
+  // ranks: what was joined, null for this process alone; it outlives the stage. The threads are then one a process
+  // unless the experiment says otherwise, and rank 0 has one more for each other process, which waits for it.
+  static Result<std::unique_ptr<Stage>> set(Experiment experiment, Ranks* ranks = nullptr);
+  // Of every rank but 0: does jobs until rank 0 is done.
+  void serve();
 
   const Experiment& experiment() const { return experiment_; }
   const PartitionedData& data() const { return *data_; }
@@ -32,6 +36,7 @@ class Stage {
   explicit Stage(Experiment experiment) : experiment_(std::move(experiment)) {}
 
   Experiment experiment_;
+  Ranks* ranks_ = nullptr;
   std::unique_ptr<PartitionedData> data_;
   std::shared_ptr<const Dataset> evaluation_;
   std::unique_ptr<Devices> devices_;

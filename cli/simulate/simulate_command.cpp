@@ -101,7 +101,12 @@ Status write_json(const std::string& path, const std::string& text) {
 Status run_experiment(Console& console, const SimulateOptions& options) {
   GLEANER_ASSIGN(auto experiment, experiment_of(options));
   const std::string folder = experiment.output;
-  GLEANER_ASSIGN(auto stage, Stage::set(std::move(experiment)));
+  GLEANER_ASSIGN(const auto ranks, join_ranks());
+  GLEANER_ASSIGN(auto stage, Stage::set(std::move(experiment), ranks.get()));
+  if (ranks && ranks->rank() > 0) {
+    stage->serve();
+    return {};
+  }
   if (!options.quiet) print_head(console, *stage);
   std::error_code ec;
   fs::create_directories(folder + "/state", ec);

@@ -25,9 +25,9 @@ thread_local std::vector<Job>* loop_of_job = nullptr;
 }  // namespace
 
 Coordinator::Coordinator(Needs needs) : needs_(std::move(needs)), members_(needs_.devices, Member::away) {
-  row_.id = {42};
+  row_.id = kRun;
   row_.name = needs_.settings.spec.name;
-  row_.lineage = {7};
+  row_.lineage = kLineage;
   row_.state = RunState::active;
   needs_.settings.spec.id = row_.id;
   row_.settings = gleaner::to_stored(needs_.settings);

@@ -19,6 +19,10 @@ namespace gleaner::simulation {
 
 class Coordinator final : public Outbox {
  public:
+  // There is one run, and it begins once: the same in every experiment.
+  static constexpr RunId kRun{42};
+  static constexpr Lineage kLineage{7};
+
   struct Needs {
     VirtualTime* time = nullptr;
     VirtualNetwork* network = nullptr;

@@ -100,7 +100,7 @@ Status DeviceStates::save(std::uint32_t device, std::shared_ptr<const Bytes> byt
   // Its own old bytes go anyway: they must not be written out to make room for the new ones.
   if (in_memory) used_.splice(used_.end(), used_, known->second.in_use);
   const std::uint64_t old_bytes = in_memory ? known->second.bytes->size() : 0;
-  if (bytes->size() > old_bytes) GLEANER_TRY(make_room(bytes->size() - old_bytes));
+  if (bytes->size() > old_bytes) GLEANER_TRY(make_room(bytes->size() - old_bytes, in_memory ? 1 : 0));
   State& state = states_[device];
   // Writing others out may have written this one too.
   if (state.bytes) {
@@ -116,9 +116,8 @@ Status DeviceStates::save(std::uint32_t device, std::shared_ptr<const Bytes> byt
   return {};
 }
 
-Status DeviceStates::make_room(std::uint64_t bytes) {
-  // The newest is kept even when it alone is over the budget.
-  while (memory_bytes_ + bytes > budget_bytes_ && used_.size() > 1) {
+Status DeviceStates::make_room(std::uint64_t bytes, std::size_t kept) {
+  while (memory_bytes_ + bytes > budget_bytes_ && used_.size() > kept) {
     const std::uint32_t device = used_.front();
     State& state = states_.at(device);
     if (state.fresh) GLEANER_TRY(append(device, state));
@@ -153,42 +152,60 @@ Status DeviceStates::append(std::uint32_t device, State& state) {
 }
 
 Result<std::shared_ptr<const Bytes>> DeviceStates::read(std::uint32_t device, const State& state) const {
-  GLEANER_ASSIGN(Bytes record, read_at(descriptor_, kHeadBytes + state.length, state.offset, path()));
+  return read_from(descriptor_, path(), device, state);
+}
+
+Result<std::shared_ptr<const Bytes>> DeviceStates::read_from(int descriptor, const std::string& path,
+                                                             std::uint32_t device, const State& state) {
+  GLEANER_ASSIGN(Bytes record, read_at(descriptor, kHeadBytes + state.length, state.offset, path));
   const ByteView bytes = ByteView(record).subspan(std::min<std::size_t>(kHeadBytes, record.size()));
   const Bytes head = head_of(device, bytes);
   if (bytes.size() != state.length || std::memcmp(head.data(), record.data(), kHeadBytes) != 0) {
     return fail(ErrorCode::corrupt,
-                fmt::format("{}: the state of device {} at byte {} is damaged", path(), device, state.offset));
+                fmt::format("{}: the state of device {} at byte {} is damaged", path, device, state.offset));
   }
   return std::make_shared<const Bytes>(bytes.begin(), bytes.end());
 }
 
+// Into a new file; until it is whole the old one counts.
 Status DeviceStates::write_anew() {
-  const int old_descriptor = descriptor_;
+  const int old_descriptor = std::exchange(descriptor_, -1);
   const std::string old_file = file_;
-  std::vector<std::pair<std::uint64_t, std::uint32_t>> order;  // as they lie in the file
+  const std::uint64_t old_bytes = file_bytes_;
+  const std::uint64_t old_live_bytes = live_bytes_;
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> order;  // as they lie in the old file, new ones last
   for (const auto& [device, state] : states_) order.emplace_back(state.fresh ? UINT64_MAX : state.offset, device);
   std::ranges::sort(order);
-  descriptor_ = -1;
-  GLEANER_TRY(open_file());
-  const int new_descriptor = descriptor_;
-  const std::string new_file = file_;
-  for (const auto& [offset, device] : order) {
-    State& state = states_.at(device);
-    auto bytes = state.bytes;
-    if (!bytes) {
-      descriptor_ = old_descriptor;
-      file_ = old_file;
-      auto read_bytes = read(device, state);
-      descriptor_ = new_descriptor;
-      file_ = new_file;
-      if (!read_bytes) return fail(read_bytes.error());
-      bytes = std::move(*read_bytes);
+  std::vector<State> written;
+  const Status done = [&]() -> Status {
+    GLEANER_TRY(open_file());
+    for (const auto& [offset, device] : order) {
+      const State& state = states_.at(device);
+      State copy{.bytes = state.bytes};
+      if (!copy.bytes) {
+        GLEANER_ASSIGN(copy.bytes, read_from(old_descriptor, folder_ + "/" + old_file, device, state));
+      }
+      GLEANER_TRY(append(device, copy));
+      copy.bytes.reset();
+      written.push_back(std::move(copy));
     }
-    State copy{.bytes = bytes};
-    GLEANER_TRY(append(device, copy));
-    state.offset = copy.offset;
-    state.length = copy.length;
+    return {};
+  }();
+  if (!done) {
+    if (descriptor_ >= 0) {
+      ::close(descriptor_);
+      ::unlink(path().c_str());
+    }
+    descriptor_ = old_descriptor;
+    file_ = old_file;
+    file_bytes_ = old_bytes;
+    live_bytes_ = old_live_bytes;
+    return done;
+  }
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    State& state = states_.at(order[i].second);
+    state.offset = written[i].offset;
+    state.length = written[i].length;
     state.fresh = false;
   }
   if (old_descriptor >= 0) ::close(old_descriptor);

@@ -59,9 +59,12 @@ class DeviceStates {
 
   Status open_file();
   Status append(std::uint32_t device, State& state);
-  Status make_room(std::uint64_t bytes);
+  // Writes out the longest unused; the `kept` newest stay, though they be over the budget.
+  Status make_room(std::uint64_t bytes, std::size_t kept);
   Status write_anew();
   Result<std::shared_ptr<const Bytes>> read(std::uint32_t device, const State& state) const;
+  static Result<std::shared_ptr<const Bytes>> read_from(int descriptor, const std::string& path, std::uint32_t device,
+                                                        const State& state);
   std::string path() const { return folder_ + "/" + file_; }
 
   const std::string folder_;

@@ -68,6 +68,7 @@ Status Federation::prepare() {
                    .kernels = needs_.kernels,
                    .mishaps = bad_world_.get(),
                    .ledger = needs_.ledger,
+                   .ranks = needs_.ranks,
                    .seed = seed,
                    .count = devices,
                    .spec = spec,

@@ -33,6 +33,7 @@ class Federation final : private VirtualNetwork::Ends {
     std::string folder;                                  // existing; for the database, states and checkpoints
     std::uint32_t checkpoint_every = 0;                  // rounds; 0: never
     Ledger* ledger = nullptr;                            // null: nobody keeps the books
+    Ranks* ranks = nullptr;                              // null: this process alone
     std::function<Status(const RoundRecord&)> on_round;  // once a round, in order, when its figures are complete
   };
 

@@ -22,7 +22,12 @@ constexpr std::uint32_t kDoublingsMax = 6;
 
 Fleet::Fleet(Needs needs, ModelSpec model)
     : needs_(std::move(needs)),
-      model_(std::move(model)),
+      jobs_{.data = needs_.data,
+            .names = needs_.names,
+            .kernels = needs_.kernels,
+            .spec = needs_.spec,
+            .lineage = needs_.lineage,
+            .model = std::move(model)},
       identity_{.software = "gleaner-client " GLEANER_VERSION,
                 .cores = std::max(1U, std::thread::hardware_concurrency())},
       joined_(needs_.count, 0) {}

@@ -14,11 +14,12 @@
 
 #include "client/engine/device_run.hpp"
 #include "client/session/session.hpp"
+#include "simulation/ranks/ranks.hpp"
 #include "simulation/world/device_states.hpp"
+#include "simulation/world/job.hpp"
 #include "simulation/world/ledger.hpp"
 #include "simulation/world/names.hpp"
 #include "simulation/world/network.hpp"
-#include "simulation/world/sample_source.hpp"
 #include "simulation/world/virtual_time.hpp"
 #include "training/cohort_trainer.hpp"
 
@@ -47,6 +48,7 @@ class Fleet {
     const KernelTable* kernels = nullptr;
     Mishaps* mishaps = nullptr;  // null: none
     Ledger* ledger = nullptr;    // null: nobody keeps the books
+    Ranks* ranks = nullptr;      // other processes that do jobs too; null: none
     std::uint64_t seed = 0;
     std::uint32_t count = 0;
     RunSpec spec;  // as it is offered
@@ -79,23 +81,11 @@ class Fleet {
   Result<StateSummary> summary_of(std::uint32_t device) const;
 
  private:
-  struct Settled {
-    PlanId plan;
-    Outcome outcome = Outcome::unknown;
-  };
-  // What a job works with and leaves; the job's thread writes it, the owner reads it when the ticket is done.
+  // The job's thread writes the reply, the owner reads it when the ticket is done.
   struct Work {
-    session::Task task;
-    std::shared_ptr<const Bytes> sync;
-    std::vector<Settled> settled;
-    Instant began;
-    Duration takes{};
+    JobRequest request;
+    JobReply reply;
     Mishaps::Death death = Mishaps::Death::none;
-    bool disk_is_full = false;
-    std::optional<session::Executed> done;
-    std::shared_ptr<const Bytes> saved;
-    std::vector<float> update;  // for the ledger
-    std::optional<Error> error;
     Ticket ticket;
     bool submitted = false;
   };
@@ -123,7 +113,7 @@ class Fleet {
   void open_run(std::uint32_t device);
   void execute(std::uint32_t device, session::Execute action);
   void submit(std::uint32_t device, const std::shared_ptr<Work>& work);
-  void run_job(std::uint32_t device, Work& work, WorkerScratch& scratch) const;
+  void run_job(Work& work, WorkerScratch& scratch) const;
   void fill_window();
   void finish(std::uint32_t device, const std::shared_ptr<Work>& work, Due due);
   bool store(std::uint32_t device, Work& work);
@@ -142,7 +132,7 @@ class Fleet {
   std::uint64_t samples_of(const Plan& plan, std::uint32_t samples) const;
 
   Needs needs_;
-  ModelSpec model_;
+  const JobNeeds jobs_;
   const session::Identity identity_;
   std::unordered_map<std::uint32_t, std::unique_ptr<Awake>> awake_;
   std::vector<std::uint8_t> joined_;                                    // sleeps with an accepted run

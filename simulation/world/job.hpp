@@ -1,0 +1,58 @@
+#pragma once
+// One piece of a device's work as a value: what it needs and what it leaves. Done by any thread, or by another process.
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "client/engine/device_run.hpp"
+#include "client/session/session.hpp"
+#include "simulation/world/names.hpp"
+#include "simulation/world/sample_source.hpp"
+#include "training/cohort_trainer.hpp"
+
+namespace gleaner::simulation {
+
+struct Settled {
+  PlanId plan;
+  Outcome outcome = Outcome::unknown;
+};
+
+struct JobRequest {
+  std::uint32_t device = 0;
+  Plan plan;  // its view is not used
+  std::shared_ptr<const Bytes> sync;
+  std::vector<Settled> settled;  // outcomes that the stored state does not know yet
+  Instant began;
+  Duration takes{};
+  bool disk_is_full = false;
+  bool wants_update = false;
+  std::shared_ptr<const Bytes> state;  // null: it never took part
+};
+
+struct JobReply {
+  std::optional<Error> error;  // the simulation cannot go on
+  std::optional<session::Executed> done;
+  std::shared_ptr<const Bytes> saved;  // the device's new state; null: nothing was stored
+  std::vector<float> update;           // where it was wanted
+};
+
+// The same for all jobs of an experiment.
+struct JobNeeds {
+  const SampleSource* data = nullptr;
+  const Names* names = nullptr;
+  const KernelTable* kernels = nullptr;
+  RunSpec spec;  // as it is offered
+  Lineage lineage;
+  ModelSpec model;
+};
+
+JobReply do_job(const JobNeeds& needs, const JobRequest& request, WorkerScratch& scratch);
+
+// Between processes of one release. Decoding: corrupt, says what.
+Bytes encode_request(const JobRequest& request);
+Result<JobRequest> decode_request(ByteView bytes);
+Bytes encode_reply(const JobReply& reply);
+Result<JobReply> decode_reply(ByteView bytes);
+
+}  // namespace gleaner::simulation

@@ -1,0 +1,137 @@
+#include "simulation/world/device_states.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+
+#include "bed.hpp"
+#include "common/random.hpp"
+
+namespace gleaner::simulation {
+namespace {
+
+std::shared_ptr<const Bytes> blob(std::size_t bytes, std::uint64_t seed) {
+  Random random(seed, Purpose::test);
+  auto made = std::make_shared<Bytes>(bytes);
+  for (auto& byte : *made) byte = static_cast<std::byte>(random.bits32());
+  return made;
+}
+
+using Truth = std::map<std::uint32_t, std::shared_ptr<const Bytes>>;
+
+void expect_all(const DeviceStates& states, const Truth& truth) {
+  EXPECT_EQ(states.devices(), truth.size());
+  for (const auto& [device, bytes] : truth) {
+    const auto loaded = states.load(device);
+    ASSERT_TRUE(loaded.has_value()) << loaded.error().message();
+    ASSERT_NE(*loaded, nullptr);
+    EXPECT_EQ(**loaded, *bytes) << "device " << device;
+  }
+}
+
+TEST(DeviceStates, WhoNeverTookPartHasNone) {
+  const Folder folder;
+  const DeviceStates states(folder.path(), 1 << 20);
+  EXPECT_FALSE(states.has(3));
+  EXPECT_EQ(*states.load(3), nullptr);
+}
+
+TEST(DeviceStates, NothingIsLostWhateverTheBudget) {
+  for (const std::uint64_t budget : {0ULL, 5'000ULL, 50'000ULL, 1ULL << 30}) {
+    const Folder folder;
+    DeviceStates states(folder.path(), budget);
+    Truth truth;
+    Random random(budget, Purpose::test);
+    for (std::uint64_t step = 0; step < 2'000; ++step) {
+      const std::uint32_t device = random.below(100);
+      truth[device] = blob(random.below(2'000), step);
+      ASSERT_TRUE(states.save(device, truth[device]).has_value());
+      EXPECT_LE(states.memory_bytes(), std::max<std::uint64_t>(budget, 2'000));
+    }
+    expect_all(states, truth);
+  }
+}
+
+TEST(DeviceStates, ACheckpointIsFoundAgainAndWhatCameAfterItIsNot) {
+  const Folder folder;
+  Truth truth;
+  DeviceStates::Manifest manifest;
+  {
+    DeviceStates states(folder.path(), 10'000);
+    for (std::uint32_t device = 0; device < 50; ++device) {
+      truth[device] = blob(700, device);
+      ASSERT_TRUE(states.save(device, truth[device]).has_value());
+    }
+    manifest = *states.checkpoint();
+    for (std::uint32_t device = 20; device < 70; ++device)
+      ASSERT_TRUE(states.save(device, blob(900, 1'000 + device)).has_value());
+  }
+  DeviceStates again(folder.path(), 10'000);
+  ASSERT_TRUE(again.restore(manifest).has_value());
+  expect_all(again, truth);
+}
+
+// More than a file's worth of old states: it is written anew, and the one before stays until the next checkpoint.
+TEST(DeviceStates, TheFileDoesNotGrowForEver) {
+  const Folder folder;
+  DeviceStates states(folder.path(), 1 << 20);
+  Truth truth;
+  std::uint64_t largest = 0;
+  for (std::uint64_t turn = 0; turn < 60; ++turn) {
+    for (std::uint32_t device = 0; device < 20; ++device) {
+      truth[device] = blob(200'000, turn * 100 + device);
+      ASSERT_TRUE(states.save(device, truth[device]).has_value());
+    }
+    const auto manifest = states.checkpoint();
+    ASSERT_TRUE(manifest.has_value());
+    largest = std::max(largest, manifest->bytes);
+    if (turn % 20 != 19) continue;
+    DeviceStates again(folder.path(), 1 << 20);
+    // A second reader cuts what lies beyond the manifest, which is nothing.
+    ASSERT_TRUE(again.restore(*manifest).has_value());
+    expect_all(again, truth);
+  }
+  EXPECT_LT(largest, 100ULL << 20);
+  expect_all(states, truth);
+}
+
+TEST(DeviceStates, DamageIsFoundAndNamed) {
+  const Folder folder;
+  DeviceStates::Manifest manifest;
+  {
+    DeviceStates states(folder.path(), 1 << 20);
+    ASSERT_TRUE(states.save(4, blob(1'000, 1)).has_value());
+    manifest = *states.checkpoint();
+  }
+  {
+    std::fstream file(folder.path() + "/" + manifest.file, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(500);
+    file.put('x');
+    file.put('y');
+  }
+  DeviceStates again(folder.path(), 1 << 20);
+  ASSERT_TRUE(again.restore(manifest).has_value());
+  const auto loaded = again.load(4);
+  ASSERT_FALSE(loaded.has_value());
+  EXPECT_EQ(loaded.error().code(), ErrorCode::corrupt);
+  EXPECT_NE(loaded.error().message().find(manifest.file), std::string::npos);
+}
+
+TEST(DeviceStates, AFileThatIsTooShortIsDamaged) {
+  const Folder folder;
+  DeviceStates::Manifest manifest;
+  {
+    DeviceStates states(folder.path(), 1 << 20);
+    ASSERT_TRUE(states.save(4, blob(1'000, 1)).has_value());
+    manifest = *states.checkpoint();
+  }
+  std::filesystem::resize_file(folder.path() + "/" + manifest.file, 10);
+  DeviceStates again(folder.path(), 1 << 20);
+  const Status restored = again.restore(manifest);
+  ASSERT_FALSE(restored.has_value());
+  EXPECT_EQ(restored.error().code(), ErrorCode::corrupt);
+}
+
+}  // namespace
+}  // namespace gleaner::simulation
