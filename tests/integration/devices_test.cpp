@@ -103,7 +103,7 @@ TEST(DamagedState, is_named_and_nothing_is_overwritten) {
   world.start_client(0);
   ASSERT_TRUE(eventually([&] { return count_lines(world.client_log(0), "is damaged") > 0; }));
   EXPECT_THAT(world.client_log(0), HasSubstr("its checksum does not match"));
-  ASSERT_TRUE(eventually([&] { return count_lines(world.coordinator_log(), "does not take part in run") > 0; }));
+  ASSERT_TRUE(eventually([&] { return count_lines(world.coordinator_log(), "does not work for run") > 0; }));
   EXPECT_EQ(world.read(name), content) << "what can still be saved is left alone";
   world.client(0).signal(SIGTERM);
   ASSERT_EQ(world.client(0).wait(kPatience), std::optional(Ended{.exit_code = 0}));
