@@ -4,13 +4,16 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <boost/json.hpp>
 #include <cstdio>
 #include <fstream>
 
 #include "benchmarks/service/report.hpp"
+#include "benchmarks/simulation/rows.hpp"
 #include "benchmarks/training/rows.hpp"
 #include "common/clock.hpp"
+#include "common/log.hpp"
 
 namespace {
 
@@ -20,7 +23,7 @@ using namespace gleaner::bench;
 const char* verdict(const KernelRow& row) { return row.met() ? "met" : "short"; }
 
 void print(const KernelRow& row) {
-  std::string line = fmt::format("{:<5} {:>8.1f} at {} {:>5.1f}   {}", verdict(row), row.value,
+  std::string line = fmt::format("{:<5} {:>8.2f} at {} {:>7.2f}   {}", verdict(row), row.value,
                                  row.limit == Limit::at_least ? "least" : "most ", row.target, row.text);
   for (const Beside& beside : row.beside) line += fmt::format("; {} {:.0f} {}", beside.name, beside.value, beside.unit);
   fmt::print("{}\n", line);
@@ -63,8 +66,9 @@ int main(int argc, char** argv) {
   std::string json;
   TrainingOptions options;
   app.add_option("--json", json, "also write the rows as JSON to this file");
-  app.add_option("--only", options.model, "one model: softmax, mlp, lenet or cnn")
-      ->check(CLI::IsMember({"softmax", "mlp", "lenet", "cnn"}));
+  std::string only;
+  app.add_option("--only", only, "one kind of row: overhead, round, population, or the trainer of one model")
+      ->check(CLI::IsMember({"softmax", "mlp", "lenet", "cnn", "overhead", "round", "population"}));
   app.add_option("--turns", options.turns, "how often each is measured, in turns")->check(CLI::Range(1, 1000));
   try {
     app.parse(argc, argv);
@@ -73,8 +77,15 @@ int main(int argc, char** argv) {
   }
   const Machine machine = this_machine();
   fmt::print("{} cores, {}, {:.0f} GiB, {}\n", machine.cores, machine.processor, machine.memory_gib, machine.system);
+  start_logging({.level = LogLevel::error});
   KernelRows rows;
-  measure_training(options, rows);
+  const auto wanted = [&](std::string_view kind) { return only.empty() || only == kind; };
+  // First, while the process is small: it forks.
+  if (wanted("population")) measure_population(rows);
+  if (wanted("round")) measure_round(std::min(options.turns, 5), rows);
+  if (wanted("overhead")) measure_overhead(std::min(options.turns, 5), rows);
+  options.model = only;
+  if (only != "overhead" && only != "round" && only != "population") measure_training(options, rows);
   bool met = true;
   for (const KernelRow& row : rows) {
     print(row);
