@@ -136,7 +136,7 @@ Status Federation::restart() {
   // Nothing is planned before all are there.
   coordinator_->engine().pause();
   coordinator_->start();
-  fleet_->restart([this](std::uint32_t device, const Accept& accept) { coordinator_->accept(device, accept); });
+  fleet_->restart();
   coordinator_->engine().resume();
   round_begins();
   return {};

@@ -58,23 +58,26 @@ Status Federation::prepare() {
   RunSpec spec = run.spec;
   spec.id = coordinator_->run();
   fleet_ = std::make_unique<Fleet>(
-      Fleet::Needs{.time = &time_,
-                   .network = network_.get(),
-                   .devices = needs_.devices,
-                   .data = needs_.data,
-                   .names = &names_,
-                   .states = states_.get(),
-                   .pool = needs_.pool,
-                   .kernels = needs_.kernels,
-                   .mishaps = bad_world_.get(),
-                   .ledger = needs_.ledger,
-                   .ranks = needs_.ranks,
-                   .seed = seed,
-                   .count = devices,
-                   .spec = spec,
-                   .lineage = coordinator_->lineage(),
-                   .on_hang_up = [this](std::uint32_t device) { coordinator_->disconnected(device); },
-                   .on_fatal = [this](const Error& error) { fail_with(error); }},
+      Fleet::Needs{
+          .time = &time_,
+          .network = network_.get(),
+          .devices = needs_.devices,
+          .data = needs_.data,
+          .names = &names_,
+          .states = states_.get(),
+          .pool = needs_.pool,
+          .kernels = needs_.kernels,
+          .mishaps = bad_world_.get(),
+          .ledger = needs_.ledger,
+          .ranks = needs_.ranks,
+          .seed = seed,
+          .count = devices,
+          .spec = spec,
+          .lineage = coordinator_->lineage(),
+          .on_hang_up = [this](std::uint32_t device) { coordinator_->disconnected(device); },
+          .on_joined = [this](std::uint32_t device, const Accept& accept) { coordinator_->accept(device, accept); },
+          .greets_frame_by_frame = needs_.greets_frame_by_frame,
+          .on_fatal = [this](const Error& error) { fail_with(error); }},
       model);
   return {};
 }

@@ -30,7 +30,16 @@ Fleet::Fleet(Needs needs, ModelSpec model)
             .model = std::move(model)},
       identity_{.software = "gleaner-client " GLEANER_VERSION,
                 .cores = std::max(1U, std::thread::hardware_concurrency())},
-      joined_(needs_.count, 0) {}
+      joined_(needs_.count, 0) {
+  StateSummary nothing;
+  nothing.held.lineage = needs_.lineage;
+  greeting_ = {
+      .hello_bytes =
+          encode_frame(Hello{.software = identity_.software, .capabilities = {}, .cores = identity_.cores}).size(),
+      .welcome_bytes = encode_frame(Welcome{}).size(),
+      .offer_bytes = encode_frame(Offer{needs_.spec, needs_.lineage}).size(),
+      .accept_bytes = encode_frame(accept_of(nothing, 1)).size()};
+}
 
 Fleet::~Fleet() = default;
 
@@ -70,9 +79,29 @@ void Fleet::start(std::uint32_t device) {
     if (now.until) needs_.time->at(*now.until, [this, device] { start(device); });
     return;
   }
+  if (join_quickly(device, now)) return;
   auto& awake = *(awake_[device] = std::make_unique<Awake>(identity_));
   awake.life = ++lives_;
   for (auto& action : awake.session.begin()) perform(device, std::move(action));
+}
+
+// Most of a large population comes once, says what all say, and is never heard of again: where nothing can go wrong on
+// the way, only the end of that conversation happens.
+bool Fleet::join_quickly(std::uint32_t device, const Availability& availability) {
+  const std::uint32_t samples = needs_.data->count_of(device);
+  if (needs_.greets_frame_by_frame || !needs_.network->is_calm() || samples == 0 || needs_.states->has(device))
+    return false;
+  const Instant ends = needs_.network->greeting_ends(device, greeting_);
+  if (availability.until && *availability.until <= ends) return false;
+  needs_.network->greet(device, greeting_);
+  needs_.time->at(ends, [this, device, samples, until = availability.until] {
+    joined_[device] = 1;
+    watch_availability(device, {.reachable = true, .until = until});
+    StateSummary nothing;
+    nothing.held.lineage = needs_.lineage;
+    needs_.on_joined(device, accept_of(nothing, samples));
+  });
+  return true;
 }
 
 void Fleet::connect_when_reachable(std::uint32_t device) {
@@ -314,9 +343,9 @@ void Fleet::kill(std::uint32_t device) {
   });
 }
 
-Accept Fleet::accept_of(std::uint32_t device, const StateSummary& summary) const {
+Accept Fleet::accept_of(const StateSummary& summary, std::uint32_t samples) const {
   Accept accept{.run = needs_.spec.id,
-                .samples = needs_.data->count_of(device),
+                .samples = samples,
                 .schema_hash = needs_.spec.schema_hash,
                 .has_model = summary.held.has_model};
   accept.pending_plan = summary.held.pending_plan;
@@ -329,7 +358,7 @@ Accept Fleet::accept_of(std::uint32_t device, const StateSummary& summary) const
   return accept;
 }
 
-void Fleet::restart(const std::function<void(std::uint32_t, const Accept&)>& accept) {
+void Fleet::restart() {
   awake_.clear();
   due_.clear();
   unsaved_.clear();
@@ -345,7 +374,7 @@ void Fleet::restart(const std::function<void(std::uint32_t, const Accept&)>& acc
     needs_.network->reopen(device);
     watch_availability(device, now);
     joined_[device] = 1;
-    accept(device, accept_of(device, *summary));
+    needs_.on_joined(device, accept_of(*summary, needs_.data->count_of(device)));
   }
 }
 

@@ -53,7 +53,9 @@ class Fleet {
     std::uint32_t count = 0;
     RunSpec spec;  // as it is offered
     Lineage lineage;
-    std::function<void(std::uint32_t device)> on_hang_up;  // the device ends its connection
+    std::function<void(std::uint32_t device)> on_hang_up;                       // the device ends its connection
+    std::function<void(std::uint32_t device, const Accept& accept)> on_joined;  // said outside of its line
+    bool greets_frame_by_frame = false;  // also where the end of it is known; for tests
     std::function<void(Error)> on_fatal;
   };
   Fleet(Needs needs, ModelSpec model);
@@ -61,8 +63,8 @@ class Fleet {
 
   void begin();  // all devices connect as soon as they can be reached
   // As kill -9 of every daemon at once: they hold what was stored. Those that can be reached are on their lines again
-  // without a handshake, and say through `accept` what they hold; nothing of it crosses a line.
-  void restart(const std::function<void(std::uint32_t device, const Accept& accept)>& accept);
+  // without a handshake, and say through on_joined() what they hold; nothing of it crosses a line.
+  void restart();
   // As kill -9 of one.
   void kill(std::uint32_t device);
 
@@ -122,18 +124,20 @@ class Fleet {
   void reconnect(std::uint32_t device, Duration at_least);
   void start(std::uint32_t device);
   void start_some(std::uint32_t from);
+  bool join_quickly(std::uint32_t device, const Availability& availability);
   void connect_when_reachable(std::uint32_t device);
   void watch_availability(std::uint32_t device, const Availability& availability);
   void hang_up(std::uint32_t device);
   // For what the device's worker says: lost when the device died meanwhile.
   void tell(std::uint32_t device, session::Event event);
-  Accept accept_of(std::uint32_t device, const StateSummary& summary) const;
+  Accept accept_of(const StateSummary& summary, std::uint32_t samples) const;
   std::shared_ptr<const Bytes> share(Bytes sync);
   std::uint64_t samples_of(const Plan& plan, std::uint32_t samples) const;
 
   Needs needs_;
   const JobNeeds jobs_;
   const session::Identity identity_;
+  VirtualNetwork::Greeting greeting_;  // of a device that comes for the first time
   std::unordered_map<std::uint32_t, std::unique_ptr<Awake>> awake_;
   std::vector<std::uint8_t> joined_;                                    // sleeps with an accepted run
   std::map<std::uint32_t, std::vector<Settled>> unsaved_;               // outcomes that no stored state knows yet

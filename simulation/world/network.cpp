@@ -92,6 +92,50 @@ void VirtualNetwork::connect(std::uint32_t device) {
   });
 }
 
+// The same sums as those of connect() and occupy(), one after the other.
+VirtualNetwork::Greeted VirtualNetwork::follow(std::uint32_t device, const Greeting& greeting) const {
+  const DeviceTraits traits = traits_of(device);
+  Greeted greeted{.transfers = lines_[device].transfers};
+  const auto passing = [&](std::uint64_t bytes, Direction direction) {
+    return transfer_time(traits, bytes, direction, {needs_.seed, device, greeted.transfers++});
+  };
+  const Instant shaken =
+      needs_.time->now() + traits.latency * 2 * kHandshakeRoundTrips + passing(kHandshakeUpBytes, Direction::up);
+  greeted.up_free = greeted.down_free = shaken;
+  const auto carry = [&](Instant from, std::uint64_t frame_bytes, Direction direction) {
+    Instant& free = direction == Direction::up ? greeted.up_free : greeted.down_free;
+    const Instant begins = std::max(from, free);
+    const Duration took = passing(tls_bytes(frame_bytes), direction);
+    free = begins + std::max<Duration>(took - traits.latency, Duration{});
+    return begins + took;
+  };
+  const Instant greeted_at = carry(shaken, greeting.hello_bytes, Direction::up);
+  carry(greeted_at, greeting.welcome_bytes, Direction::down);
+  const Instant offered_at = carry(greeted_at, greeting.offer_bytes, Direction::down);
+  greeted.ends = carry(offered_at, greeting.accept_bytes, Direction::up);
+  return greeted;
+}
+
+Instant VirtualNetwork::greeting_ends(std::uint32_t device, const Greeting& greeting) const {
+  return follow(device, greeting).ends;
+}
+
+void VirtualNetwork::greet(std::uint32_t device, const Greeting& greeting) {
+  Line& line = lines_[device];
+  GLEANER_CHECK(is_calm() && !line.open && !line.opening);
+  const Greeted greeted = follow(device, greeting);
+  ++line.connection;
+  line.open = true;
+  ++open_lines_;
+  line.up_free = greeted.up_free;
+  line.down_free = greeted.down_free;
+  line.transfers = greeted.transfers;
+  bytes_.frames_up += greeting.hello_bytes + greeting.accept_bytes;
+  bytes_.frames_down += greeting.welcome_bytes + greeting.offer_bytes;
+  bytes_.sockets_up += kHandshakeUpBytes + tls_bytes(greeting.hello_bytes) + tls_bytes(greeting.accept_bytes);
+  bytes_.sockets_down += kHandshakeDownBytes + tls_bytes(greeting.welcome_bytes) + tls_bytes(greeting.offer_bytes);
+}
+
 void VirtualNetwork::reopen(std::uint32_t device) {
   Line& line = lines_[device];
   GLEANER_CHECK(!line.open && !line.opening);

@@ -61,6 +61,20 @@ class VirtualNetwork {
   bool is_open(std::uint32_t device) const { return lines_[device].open; }
   std::uint32_t connection_of(std::uint32_t device) const { return lines_[device].connection; }
   void reopen(std::uint32_t device);  // at once, without a handshake and without a word
+
+  // A device that comes for the first time always says and hears the same: its handshake and its first frames, by their
+  // lengths, as connect(), send_up() and send_down() would carry them. In a world without faults only.
+  struct Greeting {
+    std::uint64_t hello_bytes = 0;
+    std::uint64_t welcome_bytes = 0;
+    std::uint64_t offer_bytes = 0;
+    std::uint64_t accept_bytes = 0;
+  };
+  bool is_calm() const { return !needs_.faults.any(); }
+  // When its accept would arrive, if it began now; nothing happens yet.
+  Instant greeting_ends(std::uint32_t device, const Greeting& greeting) const;
+  // The line is open and the bytes are counted.
+  void greet(std::uint32_t device, const Greeting& greeting);
   std::uint32_t open_lines() const { return open_lines_; }
 
   void send_up(std::uint32_t device, Bytes frame);
@@ -97,6 +111,14 @@ class VirtualNetwork {
     bool overtaken = false;
     Duration delay{};
   };
+
+  struct Greeted {
+    Instant up_free;
+    Instant down_free;
+    Instant ends;
+    std::uint32_t transfers = 0;
+  };
+  Greeted follow(std::uint32_t device, const Greeting& greeting) const;
 
   Fate draw_fate();
   DeviceTraits traits_of(std::uint32_t device) const;

@@ -87,6 +87,7 @@ struct BedSpec {
   std::uint32_t checkpoint_every = 0;
   std::uint64_t budget_bytes = 64U << 20;
   Duration away{};
+  bool greets_frame_by_frame = false;
 };
 
 // What an experiment ends with; records without their real seconds.
@@ -130,7 +131,8 @@ class Bed {
                             .pool = &pool_,
                             .kernels = *kernels_for(Backend::cpu),
                             .folder = folder_.path(),
-                            .checkpoint_every = spec_.checkpoint_every};
+                            .checkpoint_every = spec_.checkpoint_every,
+                            .greets_frame_by_frame = spec_.greets_frame_by_frame};
     needs.on_round = [&records, this](const RoundRecord& record) -> Status {
       records.push_back(record);
       records.back().real_s = 0.0;

@@ -100,6 +100,17 @@ TEST(Federation, DevicesThatComeAndGoAreWaitedFor) {
   EXPECT_GT(outcome.records.back().virtual_s, 4.0);
 }
 
+// A device that comes for the first time is not followed frame by frame: the same bytes, times and model.
+TEST(Federation, FirstGreetingsMayBeToldByTheirEnd) {
+  for (const Duration away : {Duration{}, Duration(std::chrono::milliseconds(900))}) {
+    BedSpec spec{.devices = 40, .reproducible = false, .more = kTimed, .cohort = 12, .away = away};
+    const Ending quick = Bed(spec).run();
+    ASSERT_EQ(quick.error, "");
+    spec.greets_frame_by_frame = true;
+    EXPECT_EQ(Bed(spec).run(), quick);
+  }
+}
+
 TEST(Federation, AFolderWithAnExperimentIsNotBegunAnew) {
   Bed bed({.rounds = 2, .checkpoint_every = 1});
   ASSERT_EQ(bed.run().error, "");
