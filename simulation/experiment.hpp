@@ -59,7 +59,7 @@ struct Experiment {
   Faults faults;
   std::uint32_t threads = 0;                         // 0: one a core; changes no result
   std::uint64_t residual_budget_bytes = 512U << 20;  // what is beyond goes to a file; changes no result
-  std::uint64_t device_memory_bytes = 0;             // for a wave of devices trained at once; 0: what there is
+  std::uint32_t checkpoint_every = 50;               // rounds; 0: never
   std::string backend = "auto";                      // kernels
   Duration time_limit{};                             // virtual; 0: none
   std::string output;                                // directory, absolute; "" until --output gives one

@@ -118,14 +118,6 @@ void check_budgets(const Experiment& e, config::Reading& reading) {
                                 config::format_byte_size(e.residual_budget_bytes),
                                 config::format_byte_size(model_bytes), e.run.spec.dimension));
   }
-  constexpr std::uint64_t kCopies = 3;  // weights, gradients, residual
-  if (reading.sound({"simulation.device_memory"}) && e.device_memory_bytes != 0 &&
-      e.device_memory_bytes < kCopies * model_bytes) {
-    reading.mistake(
-        "simulation.device_memory",
-        fmt::format("is {}, expected at least {}, which is what one device takes",
-                    config::format_byte_size(e.device_memory_bytes), config::format_byte_size(kCopies * model_bytes)));
-  }
   const PlannerSettings& plan = e.run.planning;
   if (plan.uplink_bytes_per_round == 0 || e.run.planner == "uniform" || e.run.spec.reproducible ||
       !reading.sound({"cohort.uplink_bytes_per_round", "cohort.size", "cohort.over_selection", "population.devices"})) {

@@ -200,23 +200,26 @@ Section faults_section(Faults& f) {
 }
 
 Section machine_section(Experiment& e) {
-  return {std::string(kMachineSection),
-          "What it runs on. Nothing here changes a result.",
-          {{.name = "threads",
-            .kind = config::integer(e.threads, {0, 1024}),
-            .description = "Threads that train; 0 is one for each core."},
-           {.name = "residual_budget",
-            .kind = config::byte_size(e.residual_budget_bytes, {0, std::uint64_t{1} << 50}),
-            .description = "Memory for what devices have not sent yet; what is beyond goes to a file."},
-           {.name = "device_memory",
-            .kind = config::byte_size(e.device_memory_bytes, {0, std::uint64_t{1} << 50}),
-            .description = "Memory of a graphics processor for the devices that train at once; 0 is what there is."},
-           {.name = "time_limit",
-            .kind = config::duration(e.time_limit),
-            .description = "Virtual time after which it ends whatever the round; 0s is none."},
-           {.name = "output",
-            .kind = config::directory_to_write(e.output),
-            .description = "The directory for results and state; `--output` goes before it."}}};
+  return {
+      std::string(kMachineSection),
+      "What it runs on. Of these keys only checkpoint_every and time_limit can change a result.",
+      {{.name = "threads",
+        .kind = config::integer(e.threads, {0, 1024}),
+        .description = "Threads that train; 0 is one for each core."},
+       {.name = "residual_budget",
+        .kind = config::byte_size(e.residual_budget_bytes, {0, std::uint64_t{1} << 50}),
+        .description = "Memory for what devices have not sent yet; what is beyond goes to a file."},
+       {.name = "checkpoint_every",
+        .kind = config::integer(e.checkpoint_every, {0, 1'000'000}),
+        .description = "Rounds from one checkpoint to the next, 0 is none. At each everybody comes up anew from what "
+                       "is stored, so that `--resume` goes on from there with the same result; another interval is "
+                       "another experiment. `--checkpoint-every` goes before it."},
+       {.name = "time_limit",
+        .kind = config::duration(e.time_limit),
+        .description = "Virtual time after which it ends whatever the round; 0s is none."},
+       {.name = "output",
+        .kind = config::directory_to_write(e.output),
+        .description = "The directory for results and state; `--output` goes before it."}}};
 }
 
 Section training_device_section(Experiment& e) {

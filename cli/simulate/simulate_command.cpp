@@ -27,8 +27,7 @@ struct SimulateOptions {
   std::string faults;
   std::uint64_t seeds = 0;
   std::uint64_t first_seed = 1;
-  std::uint32_t checkpoint_every = 50;
-  std::optional<std::uint32_t> rounds, threads;
+  std::optional<std::uint32_t> checkpoint_every, rounds, threads;
   std::optional<std::uint64_t> seed;
   bool resume = false;
   bool plot = false;
@@ -45,6 +44,7 @@ Result<Experiment> experiment_of(const SimulateOptions& options) {
   if (options.rounds) experiment.run.rounds = *options.rounds;
   if (options.seed) experiment.run.spec.seed = experiment.run.planning.seed = *options.seed;
   if (options.threads) experiment.threads = *options.threads;
+  if (options.checkpoint_every) experiment.checkpoint_every = *options.checkpoint_every;
   if (!options.output.empty()) experiment.output = absolute(options.output);
   if (experiment.output.empty()) experiment.output = absolute(experiment.run.spec.name + ".simulation");
   return experiment;
@@ -115,7 +115,7 @@ Status run_experiment(Console& console, const SimulateOptions& options) {
   std::optional<RoundOutput> output;
   std::optional<SimulationProgress> progress;
   Federation::Needs needs = stage->needs(folder + "/state");
-  needs.checkpoint_every = options.checkpoint_every;
+  needs.checkpoint_every = stage->experiment().checkpoint_every;
   needs.on_round = [&](const RoundRecord& record) -> Status {
     GLEANER_TRY(output->append(record));
     if (!options.quiet) progress->show(record);
@@ -194,8 +194,9 @@ void add_simulate_command(CLI::App& root, Invocation& invocation) {
       ->required();
   command->add_option("--output", options->output, "Folder for results and state; made when missing");
   command->add_flag("--resume", options->resume, "Go on from the last checkpoint in the output folder");
-  command->add_option("--checkpoint-every", options->checkpoint_every, "Rounds between checkpoints, 0 for none")
-      ->capture_default_str();
+  command->add_option(
+      "--checkpoint-every", options->checkpoint_every,
+      "Rounds between checkpoints, 0 for none, instead of the file's; a resumed experiment keeps its own");
   command->add_option("--rounds", options->rounds, "Instead of the file's")->check(CLI::Range(1, 1'000'000));
   command->add_option("--seed", options->seed, "Instead of the file's");
   command->add_option("--threads", options->threads, "Instead of the file's; changes no result");

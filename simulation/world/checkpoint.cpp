@@ -181,12 +181,7 @@ Status Federation::read_checkpoint() {
   if (as_text(in.get_bytes(kMagic.size())) != kMagic || digest_of(content).value != check.get<std::uint64_t>())
     return fail(ErrorCode::corrupt, path + ": damaged, or of another release");
   GLEANER_TRY(check_resume(*needs_.experiment, get_text(in)));
-  const auto every = in.get<std::uint32_t>();
-  if (every != needs_.checkpoint_every) {
-    return fail(ErrorCode::bad_input, fmt::format("the experiment made a checkpoint every {} rounds, not {}: a resumed "
-                                                  "one must do the same",
-                                                  every, needs_.checkpoint_every));
-  }
+  needs_.checkpoint_every = in.get<std::uint32_t>();  // part of the experiment
   rounds_closed_ = rounds_told_ = checkpoint_round_ = in.get<std::uint32_t>();
   time_ = VirtualTime(in.get<Instant>());
   real_seconds_before_ = in.get<double>();

@@ -42,7 +42,9 @@ void Fleet::execute(std::uint32_t device, session::Execute action) {
   // A plan that was answered before is answered from what is stored.
   if (summary->answered != plan.id)
     request.takes = compute_time(traits, samples_of(plan, needs_.data->count_of(device)));
-  if (drops_plan(traits, {needs_.seed, device, static_cast<std::uint32_t>(plan.id.value)})) {
+  // Where everybody must answer, a device that dropped a plan may do it at the next try; else it never does.
+  const std::uint64_t draw = needs_.spec.reproducible ? works_ : plan.id.value;
+  if (drops_plan(traits, {needs_.seed, device, static_cast<std::uint32_t>(draw)})) {
     work->death = Mishaps::Death::before_it_is_stored;
   } else if (needs_.mishaps != nullptr) {
     work->death = needs_.mishaps->dies(device);

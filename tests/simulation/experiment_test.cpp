@@ -138,8 +138,6 @@ TEST(ExperimentFile, BudgetsThatNoDeviceCanMeet) {
       refusal("[simulation]\nresidual_budget = \"31kB\"\n"),
       HasSubstr("e.toml:11: simulation.residual_budget: is 31kB, expected at least 31400B: what one device keeps "
                 "back takes 4 bytes for each of 7850 parameters"));
-  EXPECT_THAT(refusal("[simulation]\ndevice_memory = \"90kB\"\n"),
-              HasSubstr("e.toml:11: simulation.device_memory: is 90kB, expected at least 94200B"));
   EXPECT_THAT(refusal("uplink_bytes_per_round = \"20B\"\n"),
               AllOf(StartsWith("e.toml:10: cohort.uplink_bytes_per_round: is 20B, expected at least"),
                     HasSubstr("one entry of each of 10 devices")));

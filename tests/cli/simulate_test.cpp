@@ -1,0 +1,143 @@
+#include <gmock/gmock.h>
+
+#include <boost/json.hpp>
+#include <fstream>
+
+#include "tests/cli/cli_run.hpp"
+
+namespace gleaner::cli {
+namespace {
+
+namespace json = boost::json;
+using testing::HasSubstr;
+
+class Simulate : public InTemporaryFolder {
+ protected:
+  Simulate() { write("e.toml", experiment()); }
+
+  static std::string experiment(
+      const std::string& cohort = "size = 6\nmin_devices = 4\nquorum = 0.7\ndeadline = \"30s\"\n",
+      const std::string& population = "devices = 9\nsynthetic_samples = 270\n") {
+    return "[run]\nname = \"small\"\nrecipe = \"gsasg\"\nrounds = 7\nseed = 2\n[model]\nname = "
+           "\"softmax\"\n[data]\nname = "
+           "\"fashion-mnist\"\n[training]\nbatch_size = 16\n[cohort]\n" +
+           cohort + "[population]\n" + population + "[simulation]\ncheckpoint_every = 2\n";
+  }
+
+  Ran simulate(std::vector<std::string> more, const std::string& folder = "out") const {
+    std::vector<std::string> args = {"simulate", path("e.toml"), "--output", path(folder)};
+    args.insert(args.end(), more.begin(), more.end());
+    return run_cli(std::move(args));
+  }
+
+  // The recorded rounds without what depends on the machine.
+  std::vector<json::object> rounds(const std::string& folder = "out") const {
+    std::vector<json::object> all;
+    std::ifstream file(path(folder) + "/rounds.jsonl");
+    for (std::string line; std::getline(file, line);) {
+      all.push_back(json::parse(line).as_object());
+      all.back().erase("real_s");
+    }
+    return all;
+  }
+};
+
+TEST_F(Simulate, LeavesRoundsATableAndFigures) {
+  const Ran ran = simulate({"--json", path("out.json")});
+  ASSERT_EQ(ran.code, kOk) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("synthetic"));  // whatever is printed says that the data is made up
+  EXPECT_THAT(ran.out, HasSubstr("hash: "));
+  const auto all = rounds();
+  ASSERT_GE(all.size(), 7U);
+  EXPECT_EQ(all.back().at("version").as_int64(), 7);
+  EXPECT_EQ(all.front().at("data").as_string(), "synthetic-fashion-mnist");
+  EXPECT_FALSE(read("out/rounds.csv").empty());
+  const auto figures = json::parse(read("out.json")).as_object();
+  EXPECT_EQ(figures.at("recipe").as_string(), "gsasg");
+  EXPECT_GT(figures.at("test_accuracy").as_double(), 0.1);
+  EXPECT_GT(figures.at("frame_bytes_up").as_int64(), 0);
+  EXPECT_EQ(figures.at("model_hash").as_string().size(), 16U);
+}
+
+TEST_F(Simulate, SeedsAndOptionsDecideAndThreadsDoNot) {
+  ASSERT_EQ(simulate({"--threads", "1"}, "one").code, kOk);
+  ASSERT_EQ(simulate({"--threads", "3"}, "three").code, kOk);
+  ASSERT_EQ(simulate({"--seed", "9"}, "other").code, kOk);
+  ASSERT_EQ(simulate({"--rounds", "3"}, "short").code, kOk);
+  EXPECT_EQ(rounds("one"), rounds("three"));
+  EXPECT_NE(rounds("one"), rounds("other"));
+  EXPECT_EQ(rounds("short").back().at("version").as_int64(), 3);
+}
+
+// Killed by the real signal, at some moment; it goes on and ends like one that was left alone.
+TEST_F(Simulate, KilledAndResumedItEndsWithTheSameLines) {
+  ASSERT_EQ(simulate({}, "whole").code, kOk);
+  const std::string command = std::string("timeout -s KILL 0.4 ") + GLEANER_PROGRAM + " simulate " + path("e.toml") +
+                              " --output " + path("out") + " --quiet > /dev/null 2>&1";
+  (void)std::system(command.c_str());
+  Ran ran = simulate({"--resume"});
+  // Killed before there was anything to go on from.
+  if (ran.code != kOk) ran = simulate({}, "out2");
+  EXPECT_EQ(ran.code, kOk) << ran.err;
+  EXPECT_EQ(rounds(std::filesystem::exists(path("out2")) ? "out2" : "out"), rounds("whole"));
+}
+
+TEST_F(Simulate, AFolderInUseIsNotWrittenOver) {
+  ASSERT_EQ(simulate({}).code, kOk);
+  const auto before = rounds();
+  const Ran again = simulate({});
+  EXPECT_NE(again.code, kOk);
+  EXPECT_THAT(again.err, HasSubstr("--resume"));
+  EXPECT_EQ(rounds(), before);
+}
+
+TEST_F(Simulate, ResumeSaysWhatIsWrong) {
+  EXPECT_THAT(simulate({"--resume"}).err, HasSubstr("no checkpoint"));
+  ASSERT_EQ(simulate({}).code, kOk);
+  const auto before = rounds();
+  write("e.toml", experiment("size = 5\nmin_devices = 4\nquorum = 0.7\ndeadline = \"30s\"\n"));
+  const Ran other = simulate({"--resume"});
+  EXPECT_EQ(other.code, kUsage);
+  EXPECT_THAT(other.err, HasSubstr("size"));
+  EXPECT_EQ(rounds(), before);
+}
+
+TEST_F(Simulate, MistakesOfTheFileAreToldWithExitCodeTwo) {
+  const auto refused = [&](const std::string& file, const char* said) {
+    write("e.toml", file);
+    const Ran ran = simulate({}, "none");
+    EXPECT_EQ(ran.code, kUsage) << said;
+    EXPECT_THAT(ran.err, HasSubstr(said));
+    EXPECT_FALSE(std::filesystem::exists(path("none") + "/rounds.jsonl"));
+  };
+  refused(experiment("size = 50\nmin_devices = 50\n"), "devices");
+  refused(experiment() + "[devices]\nprofil = \"constant\"\n", "profile");
+  refused(experiment("size = 6\n", "devices = 500\nsynthetic_samples = 270\n"), "samples");
+  refused(experiment("size = 6\nmin_devices = 4\ndeadline = \"1ms\"\n"), "deadline");
+}
+
+TEST_F(Simulate, AFileThatIsNotThereIsNamed) {
+  const Ran ran = run_cli({"simulate", path("nothing.toml")});
+  EXPECT_EQ(ran.code, kUsage);
+  EXPECT_THAT(ran.err, HasSubstr("nothing.toml"));
+}
+
+TEST_F(Simulate, BadWorldsAreCheckedAndCounted) {
+  const Ran ran = simulate({"--faults", "heavy", "--seeds", "3"});
+  ASSERT_EQ(ran.code, kOk) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("3 runs under faults, all sound"));
+  EXPECT_FALSE(std::filesystem::exists(path("out") + "/rounds.jsonl"));
+  EXPECT_THAT(simulate({"--faults", "heavi", "--seeds", "3"}).err, HasSubstr("heavy"));
+}
+
+TEST_F(Simulate, SharesOfWorkThatFailAreTriedAgainWhereAllMustAnswer) {
+  std::string file = experiment("size = 9\nmin_devices = 9\n") + "[network]\nfailure_rate = 0.3\n";
+  file.replace(file.find("seed = 2"), 8, "seed = 2\nreproducible = true");
+  write("e.toml", file);
+  const Ran ran = simulate({});
+  ASSERT_EQ(ran.code, kOk) << ran.err;
+  EXPECT_EQ(rounds().size(), 7U);
+}
+
+}  // namespace
+}  // namespace gleaner::cli
