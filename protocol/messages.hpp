@@ -209,6 +209,7 @@ Result<Message> decode_body(const FrameHeader& header, ByteView body);
 // An Update by its first bytes alone, so that the receiver decides what to do with the payload before it holds any of
 // it: what follows is header.body_bytes - kUpdateHeadBytes of it. The message's bytes are empty. Errors as above.
 bool is_update(const FrameHeader& header);
+bool is_heartbeat(std::uint8_t type);
 Result<Update> decode_update_head(const FrameHeader& header, std::span<const std::byte, kUpdateHeadBytes> head);
 
 }  // namespace gleaner

@@ -314,6 +314,7 @@ Result<Message> decode_body(const FrameHeader& header, ByteView body) {
 }
 
 bool is_update(const FrameHeader& header) { return frame_name(header.type) == "Update"; }
+bool is_heartbeat(std::uint8_t type) { return frame_name(type) == "Heartbeat"; }
 
 Result<Update> decode_update_head(const FrameHeader& header, std::span<const std::byte, kUpdateHeadBytes> head) {
   GLEANER_CHECK(is_update(header) && header.body_bytes > kUpdateHeadBytes);

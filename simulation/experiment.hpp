@@ -27,6 +27,7 @@ struct Population {
   std::uint32_t shards_per_device = 2;   // shards
   double size_sigma = 1.0;               // quantity: of the log-normal sizes
   std::uint32_t min_samples = 1;         // of every device
+  std::uint64_t split_seed = 0;          // of the partition, as in a device's file; 0: the run's seed
   std::uint32_t samples_per_device = 0;  // 0: all samples are shared out; else each draws so many of its own
 };
 

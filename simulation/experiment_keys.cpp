@@ -71,6 +71,9 @@ Section population_section(Population& p) {
            {.name = "min_samples",
             .kind = config::integer(p.min_samples, {1, kSamplesMax}),
             .description = "Of every device."},
+           {.name = "split_seed",
+            .kind = config::integer(p.split_seed),
+            .description = "Of the partition, as in a device's file; 0 is the run's seed."},
            {.name = "samples_per_device",
             .kind = config::integer(p.samples_per_device, {0, kSamplesMax}),
             .description = "0 shares all samples out, each to one device; else every device draws so many by the "

@@ -76,8 +76,10 @@ Result<PopulationData> load_population(const Experiment& experiment) {
   GLEANER_ASSIGN(data.train, load_checked(experiment, Split::train));
   GLEANER_TRY(check_samples(experiment, data.train.samples));
   GLEANER_ASSIGN(data.test, load_checked(experiment, Split::test));
+  const std::uint64_t seed =
+      experiment.population.split_seed != 0 ? experiment.population.split_seed : experiment.run.spec.seed;
   GLEANER_ASSIGN(data.partition, make_device_partition(partition_spec(experiment.population), data.train,
-                                                       experiment.population.devices, experiment.run.spec.seed));
+                                                       experiment.population.devices, seed));
   return data;
 }
 

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <boost/json.hpp>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 
 #include "cli/commands.hpp"
@@ -36,7 +37,10 @@ struct SimulateOptions {
 
 std::atomic<bool> interrupted{false};
 static_assert(std::atomic<bool>::is_always_lock_free);
-void on_interrupt(int) { interrupted = true; }
+// The first asks for an end after the round, the second does not wait for it.
+void on_interrupt(int) {
+  if (interrupted.exchange(true)) std::_Exit(130);
+}
 
 Result<Experiment> experiment_of(const SimulateOptions& options) {
   if (options.files.size() != 1) return fail(ErrorCode::bad_input, "name one experiment file (several are for --plot)");
@@ -72,21 +76,19 @@ std::string summary_json(const Stage& stage, const Federation& federation, const
                            {"virtual_s", federation.virtual_seconds()},
                            {"real_s", federation.real_seconds()},
                            {"samples_trained", federation.samples_trained()}};
-  std::uint64_t up = 0, down = 0, frames_up = 0, frames_down = 0, uploads = 0, skips = 0;
+  std::uint64_t uploads = 0, skips = 0;
   for (const auto& round : rounds) {
-    up += round.socket_bytes_up;
-    down += round.socket_bytes_down;
-    frames_up += round.frame_bytes_up;
-    frames_down += round.frame_bytes_down;
     uploads += round.uploads;
     skips += round.skips;
     if (round.accuracy) json["test_accuracy"] = *round.accuracy;
     if (round.loss) json["test_loss"] = *round.loss;
   }
-  json["socket_bytes_up"] = up;
-  json["socket_bytes_down"] = down;
-  json["frame_bytes_up"] = frames_up;
-  json["frame_bytes_down"] = frames_down;
+  // All that was said, the end of the run included, which is said after the last round.
+  const LineBytes& bytes = federation.bytes();
+  json["socket_bytes_up"] = bytes.sockets_up;
+  json["socket_bytes_down"] = bytes.sockets_down;
+  json["frame_bytes_up"] = bytes.frames_up;
+  json["frame_bytes_down"] = bytes.frames_down;
   json["uploads"] = uploads;
   json["skips"] = skips;
   return boost::json::serialize(json) + "\n";

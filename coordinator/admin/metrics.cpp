@@ -197,6 +197,10 @@ void add_process(const ProcessFacts& process, Families& out) {
   add("gleaner_process_open_files_max", "Open file descriptors that the process may have.", process.open_files_max);
   add("gleaner_connections", "Connections of devices, handshakes included.", process.connections);
   add("gleaner_inflight_payload_bytes", "Payload bytes that arrived and are not folded yet.", process.inflight_bytes);
+  out.counter("gleaner_frame_bytes_total",
+              "Bytes of messages as encoded, without TLS and heartbeats, since the start.");
+  out.sample({{"direction", "up"}}, process.frame_bytes_up);
+  out.sample({{"direction", "down"}}, process.frame_bytes_down);
 }
 
 }  // namespace

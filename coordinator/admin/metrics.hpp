@@ -18,6 +18,8 @@ struct ProcessFacts {
   std::uint64_t open_files_max = 0;  // the soft limit
   std::uint64_t connections = 0;     // of devices, handshakes included
   std::uint64_t inflight_bytes = 0;  // payload bytes that are not folded yet
+  std::uint64_t frame_bytes_up = 0;  // as encoded, heartbeats apart, since the start
+  std::uint64_t frame_bytes_down = 0;
 };
 
 // Fills in what the kernel knows of this process; the rest stays zero.

@@ -66,6 +66,7 @@ class Server final : public Outbox, public ConnectionOwner {
   bool is_revoked(const DeviceName& device) const { return revoked_.contains(device.value); }
   std::size_t connections() const { return open_connections_; }
   std::uint64_t inflight_bytes() const { return upload_credit_.used_bytes(); }
+  const LinkTotals& totals() const { return *totals_; }
 
   // Outbox.
   void send(const DeviceName& device, const Message& message) override;

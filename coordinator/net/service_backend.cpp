@@ -238,6 +238,8 @@ void ServiceBackend::metrics(Done<std::string> done) {
     input.process = admin::measure_process();
     input.process.connections = server_.connections();
     input.process.inflight_bytes = server_.inflight_bytes();
+    input.process.frame_bytes_up = server_.totals().frame_bytes_in;
+    input.process.frame_bytes_down = server_.totals().frame_bytes_out;
     done(admin::to_prometheus(input));
   });
 }

@@ -182,6 +182,7 @@ asio::awaitable<Result<FrameHeader>> Link::read_header(Sender expected) {
   read_deadline_ = kNever;
   body_bytes_ = header->body_bytes;
   body_left_bytes_ = header->body_bytes;
+  if (totals_ && !is_heartbeat(header->type)) totals_->frame_bytes_in += FrameHeader::kBytes + header->body_bytes;
   co_return *header;
 }
 

@@ -55,6 +55,8 @@ struct LinkCounters {
 struct LinkTotals {
   std::uint64_t bytes_in = 0;
   std::uint64_t bytes_out = 0;
+  std::uint64_t frame_bytes_in = 0;  // of whole frames as encoded, heartbeats apart
+  std::uint64_t frame_bytes_out = 0;
 };
 
 struct InFrame {

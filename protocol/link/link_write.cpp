@@ -82,6 +82,9 @@ void Link::consume(std::size_t size_bytes) {
     }
     size_bytes -= rest;
     front_sent_bytes_ = 0;
+    const Bytes& sent = queue_.front();
+    if (totals_ && !is_heartbeat(std::to_integer<std::uint8_t>(sent[FrameHeader::kBytes - 1])))
+      totals_->frame_bytes_out += sent.size();
     queue_.pop_front();
     ++counters_.frames_out;
   }

@@ -28,8 +28,8 @@ struct LineBytes {
 // What TLS 1.3 makes of a frame: records of at most 16 KiB, each with 5 bytes of head, a tag of 16 and a type.
 std::uint64_t tls_bytes(std::uint64_t frame_bytes);
 // Of a handshake with both certificates (P-256), and the tickets; measured at a loopback connection.
-inline constexpr std::uint64_t kHandshakeUpBytes = 1'383;
-inline constexpr std::uint64_t kHandshakeDownBytes = 1'660;
+inline constexpr std::uint64_t kHandshakeUpBytes = 870;
+inline constexpr std::uint64_t kHandshakeDownBytes = 1'640;
 
 class VirtualNetwork {
  public:
