@@ -40,6 +40,7 @@ CatchUp choose_catch_up(const ServerModel& model, std::optional<Version> held,
                         std::span<const std::uint64_t> patch_bytes);
 
 // The bytes of the two kinds that are put together from what is there.
+inline constexpr std::size_t kPatchHeadBytes = 8;  // u32 bytes of the payload, f32 clip
 void append_patch(Bytes& out, ByteView payload, float patch_clip);
 Bytes snapshot_bytes(std::span<const float> parameters);
 

@@ -26,8 +26,12 @@ void RunEngine::perform(const round::SendPlan& action) {
   const std::uint64_t key = action.has_model ? action.holds.value : kNoModel;
   auto& entry = syncs_[key];
   if (entry.ready) return send_plan_with(action, entry.sync);
-  const bool one_behind =
-      action.has_model && next(action.holds) == base && !patches_.empty() && patches_.back().row.version == base;
+  // Most often nothing is cheaper than the newest patch. One of nearly all entries is longer than the model, and
+  // devices refuse what is: then there is a choice to make.
+  const std::size_t model_bytes = sizeof(float) * settings_.spec.dimension;
+  const bool one_behind = action.has_model && next(action.holds) == base && !patches_.empty() &&
+                          patches_.back().row.version == base &&
+                          patches_.back().row.patch.size() + kPatchHeadBytes <= model_bytes;
   if (one_behind) {
     entry = {.ready = true, .sync = {SyncKind::patches, action.holds, patches_since(action.holds), 0}, .waiting = {}};
     return send_plan_with(action, entry.sync);
@@ -58,6 +62,7 @@ void RunEngine::choose_sync(std::uint64_t key, Version held, bool has_model) {
             break;
           case CatchUpKind::snapshot:
             sync.bytes = std::make_shared<const Bytes>(snapshot_bytes(model->model().parameters()));
+            sync.value_bytes = sync.bytes->size();
             break;
         }
         back([this, base, key, sync] {

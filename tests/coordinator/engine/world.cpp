@@ -242,6 +242,9 @@ void World::send(const DeviceName& name, const Message& message) {
 
 void World::send_plan(const DeviceName& device, const Plan& plan, std::shared_ptr<const Bytes> sync) {
   Plan whole = plan;
+  if (sync && sync->size() > sizeof(float) * settings_.spec.dimension)
+    fatal_ =
+        fmt::format("{} bytes to bring a model of {} parameters up to date", sync->size(), settings_.spec.dimension);
   if (sync) {
     whole.sync_bytes = sync->size();
     whole.sync_head = *sync;
