@@ -109,7 +109,7 @@ HWY_INLINE void run_tile(const Tile& t) {
     float* to = t.result + r * t.result_row;
     if constexpr (kVectors == 2) {
       finish<false>(sums[r][0], t, to, t.bias, kLanes);
-      finish<kPart>(sums[r][1], t, to + kLanes, t.bias + kLanes, last);
+      finish<kPart>(sums[r][1], t, to + kLanes, t.bias == nullptr ? nullptr : t.bias + kLanes, last);
     } else {
       finish<kPart>(sums[r][0], t, to, t.bias, last);
     }
