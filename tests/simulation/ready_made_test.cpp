@@ -21,7 +21,7 @@ TEST(ReadyMadeExperiments, AreReadAndCanBeMet) {
     EXPECT_TRUE(check_deadline(*experiment, **devices)) << path;
     EXPECT_TRUE(check_samples(*experiment, 50'000)) << path;
   }
-  EXPECT_THAT(names, testing::UnorderedElementsAre("cifar10", "femnist", "fashion-fedavg", "fashion-topk",
+  EXPECT_THAT(names, testing::UnorderedElementsAre("cifar10", "demo", "femnist", "fashion-fedavg", "fashion-topk",
                                                    "fashion-gsasg", "fashion-clag", "fashion-ternary", "million"));
 }
 
