@@ -21,6 +21,7 @@ std::string text(cudaError_t error) {
 
 cudaStream_t stream_of(void* stream) { return static_cast<cudaStream_t>(stream); }
 cudaEvent_t event_of(void* event) { return static_cast<cudaEvent_t>(event); }
+cudaGraphExec_t graph_of(void* graph) { return static_cast<cudaGraphExec_t>(graph); }
 
 class DeviceDriver final : public Driver {
  public:
@@ -68,6 +69,25 @@ class DeviceDriver final : public Driver {
   Code elapsed_ms(float& elapsed, Event from, Event to) override {
     return number(cudaEventElapsedTime(&elapsed, event_of(from), event_of(to)));
   }
+
+  Code begin_capture(Stream stream) override {
+    return number(cudaStreamBeginCapture(stream_of(stream), cudaStreamCaptureModeThreadLocal));
+  }
+  Code end_capture(Stream stream, Graph& graph) override {
+    cudaGraph_t captured = nullptr;
+    if (const auto error = cudaStreamEndCapture(stream_of(stream), &captured); error != cudaSuccess) {
+      return number(error);
+    }
+    cudaGraphExec_t made = nullptr;
+    const Code code = forgotten(cudaGraphInstantiate(&made, captured, 0));
+    graph = made;
+    const Code destroyed = number(cudaGraphDestroy(captured));
+    return code != 0 ? code : destroyed;
+  }
+  Code launch_graph(Graph graph, Stream stream) override {
+    return number(cudaGraphLaunch(graph_of(graph), stream_of(stream)));
+  }
+  Code destroy_graph(Graph graph) override { return number(cudaGraphExecDestroy(graph_of(graph))); }
 
   std::string describe(Code code) const override { return text(static_cast<cudaError_t>(code)); }
   std::string describe_device() const override { return name_; }

@@ -1,6 +1,6 @@
 #pragma once
 // What the host asks of CUDA, one function a call, so that the same host code runs on a GPU and on the emulation. A
-// code of 0 is success; describe() says what another one means. Streams and events are opaque.
+// code of 0 is success; describe() says what another one means. Streams, events and graphs are opaque.
 
 #include <cstddef>
 #include <cstdint>
@@ -17,6 +17,7 @@ class Driver {
   using Code = int;
   using Stream = void*;
   using Event = void*;
+  using Graph = void*;
 
   virtual ~Driver() = default;
 
@@ -39,6 +40,14 @@ class Driver {
   virtual Code let_wait(Stream stream, Event event) = 0;
   virtual Code wait_for_event(Event event) = 0;
   virtual Code elapsed_ms(float& elapsed, Event from, Event to) = 0;
+
+  // What is started on the stream between the two is not run but kept as a graph, which launch_graph() runs as often as
+  // wanted, with the same arguments. In between nothing is allocated and nobody waits. After end_capture() the stream
+  // is an ordinary one again, whatever the code.
+  virtual Code begin_capture(Stream stream) = 0;
+  virtual Code end_capture(Stream stream, Graph& graph) = 0;
+  virtual Code launch_graph(Graph graph, Stream stream) = 0;
+  virtual Code destroy_graph(Graph graph) = 0;
 
   virtual std::string describe(Code code) const = 0;
   virtual std::string describe_device() const = 0;

@@ -52,6 +52,18 @@ Status Engine::done(Driver::Code code, std::string_view doing) {
 
 Status Engine::wait() { return done(driver_.wait_for(main_.get()), "finishing its work"); }
 
+Result<Handle> Engine::capture(const std::function<Status()>& enqueue) {
+  GLEANER_TRY(usable());
+  GLEANER_TRY(done(driver_.begin_capture(main_.get()), "beginning a graph"));
+  const Status enqueued = enqueue();
+  void* graph = nullptr;
+  const auto code = driver_.end_capture(main_.get(), graph);
+  Handle handle = graph == nullptr ? Handle() : Handle(driver_, graph, &Driver::destroy_graph);
+  if (!enqueued) return fail(enqueued.error());
+  GLEANER_TRY(done(code, "making a graph"));
+  return handle;
+}
+
 Result<Memory> Engine::allocate_bytes(std::size_t bytes) {
   GLEANER_TRY(usable());
   auto memory = pool_->allocate(bytes);

@@ -8,6 +8,7 @@
 // that first error. Not thread-safe. The driver outlives the engine; buffers may outlive it.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -81,9 +82,10 @@ class Engine {
     return Buffer<T>(std::move(memory), size);
   }
   template <class T>
-  Status upload(std::span<const T> from, const Buffer<T>& to) {
-    GLEANER_TRY(fits(from.size(), to.size()));
-    return upload_bytes(from.data(), to.data(), from.size_bytes());
+  Status upload(std::span<const T> from, const Buffer<T>& to, std::size_t begin = 0) {
+    GLEANER_TRY(fits(begin, to.size()));
+    GLEANER_TRY(fits(from.size(), to.size() - begin));
+    return upload_bytes(from.data(), to.data() + begin, from.size_bytes());
   }
   template <class T>
   Result<Buffer<T>> uploaded(std::span<const T> from) {
@@ -103,10 +105,17 @@ class Engine {
     return fill_bytes(buffer.data(), 0, buffer.size() * sizeof(T));
   }
   Status wait();
+  // For whoever queues kernels of their own on stream(): what the driver said to it. A failure ends the engine.
+  Status done(Driver::Code code, std::string_view doing);
+  // What `enqueue` starts on stream(), as a graph for Driver::launch_graph(). Its Error, or the device's.
+  Result<Handle> capture(const std::function<Status()>& enqueue);
   bool lost() const { return lost_.has_value(); }
 
   // sizes and k have one length; k above a row's size means all of it.
   Result<Rows> rows(std::span<const std::uint32_t> sizes, std::span<const std::uint32_t> k);
+
+  // Of device memory, for so many equal rows of floats: the rows themselves, what selecting needs, and the selection.
+  static std::uint64_t selection_bytes(std::uint64_t rows, std::uint32_t size, std::uint32_t k);
 
   Status select(const Rows& rows, const Buffer<float>& x, DeviceSelection& out);
   Status accumulate_and_select(const Rows& rows, const Buffer<float>& update, const Buffer<float>& residual,
@@ -149,7 +158,6 @@ class Engine {
   Engine(Driver& driver, const EngineOptions& options);
   Status usable() const;
   Status fits(std::size_t part, std::size_t whole) const;
-  Status done(Driver::Code code, std::string_view doing);
   Result<Memory> allocate_bytes(std::size_t bytes);
   Status upload_bytes(const void* from, void* to, std::size_t bytes);
   Status download_bytes(const void* from, void* to, std::size_t bytes);

@@ -142,6 +142,23 @@ Result<Engine::Workspace> Engine::prepare(const Rows& rows, std::size_t value_by
   return workspace;
 }
 
+std::uint64_t Engine::selection_bytes(std::uint64_t rows, std::uint32_t size, std::uint32_t k) {
+  const std::uint64_t tiles = rows * ((std::uint64_t{size} + kTile - 1) / kTile);
+  const std::uint64_t outputs = rows * std::min(size, k);
+  const std::uint64_t tables = 3 * (rows + 1) * sizeof(std::uint64_t) + (3 * rows + 1 + tiles) * sizeof(std::uint32_t);
+  const std::uint64_t zeroed =
+      rows * (sizeof(RowState) + kFirstBins * sizeof(std::uint32_t)) + 2 * sizeof(std::uint32_t);
+  const std::uint64_t rest =
+      rows * share_of(size) * (sizeof(float) + sizeof(std::uint32_t)) +
+      tiles * (sizeof(double) + sizeof(std::uint64_t) + sizeof(TileCount) + sizeof(std::uint32_t));
+  std::uint64_t sum = 0;
+  for (const std::uint64_t bytes : {tables, outputs * sizeof(std::uint32_t), outputs * sizeof(float),
+                                    rows * sizeof(RowReport), zeroed, rows * sizeof(std::uint32_t), rest}) {
+    sum += Pool::rounded(bytes);
+  }
+  return sum;
+}
+
 // The memory of a selection goes back to the pool while its kernels are still queued: whoever gets it next is behind
 // them on the same stream, and the side stream is waited for.
 Status Engine::select_formed(const Rows& rows, Form form, const FormArguments& x, DeviceSelection& out) {

@@ -122,6 +122,8 @@ GLEANER_DEVICE std::uint32_t bit_length(std::uint64_t x) {
   return 64U - static_cast<std::uint32_t>(__clzll(static_cast<long long>(x)));
 }
 GLEANER_DEVICE std::int64_t round_to_integer(double x) { return __double2ll_rn(x); }
+GLEANER_DEVICE float exponential(float x) { return expf(x); }
+GLEANER_DEVICE double logarithm(double x) { return log(x); }
 
 // The square of a float is exact in double, so that fusing rounds once, as the CPU does.
 GLEANER_DEVICE double square_and_add(float value, double sum) {

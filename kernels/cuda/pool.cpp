@@ -8,18 +8,16 @@
 #include "common/log.hpp"
 
 namespace gleaner::cuda {
-namespace {
-
-// Sizes in steps of an eighth of the power of two below: a block fits again although the next request differs a little.
-std::size_t rounded(std::size_t bytes) {
-  const std::size_t step = std::max<std::size_t>(256, std::bit_floor(bytes) / 8);
-  return (bytes + step - 1) / step * step;
-}
-
-}  // namespace
 
 Error driver_error(const Driver& driver, Driver::Code code, std::string_view doing) {
   return {ErrorCode::fatal, fmt::format("the GPU failed while {}: {}", doing, driver.describe(code))};
+}
+
+// Sizes in steps of an eighth of the power of two below: a block fits again although the next request differs a little.
+std::size_t Pool::rounded(std::size_t bytes) {
+  bytes = std::max<std::size_t>(bytes, 1);
+  const std::size_t step = std::max<std::size_t>(256, std::bit_floor(bytes) / 8);
+  return (bytes + step - 1) / step * step;
 }
 
 Memory::~Memory() {
@@ -34,7 +32,7 @@ Result<Memory> Pool::allocate(std::size_t bytes) {
     return fail(ErrorCode::fatal, fmt::format("GPU memory: a request of {} bytes is larger than the whole budget of {}",
                                               bytes, budget_bytes_));
   }
-  const std::size_t size = rounded(std::max<std::size_t>(bytes, 1));
+  const std::size_t size = rounded(bytes);
   void* address = nullptr;
   if (const auto ready = ready_.find(size); ready != ready_.end()) {
     address = ready->second;

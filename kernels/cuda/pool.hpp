@@ -68,6 +68,9 @@ class Pool : public std::enable_shared_from_this<Pool> {
   // At least one byte. The Error names the budget and the request.
   Result<Memory> allocate(std::size_t bytes);
 
+  std::size_t budget_bytes() const { return budget_bytes_; }
+  static std::size_t rounded(std::size_t bytes);  // what a request takes of the budget
+
   bool lost() const { return lost_; }  // an allocation failed for another reason than a lack of room
   std::size_t bytes_in_use() const { return in_use_bytes_; }  // as rounded up
   std::size_t bytes_held() const { return held_bytes_; }      // in use, or ready to be given out again

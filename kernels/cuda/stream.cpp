@@ -13,7 +13,7 @@ namespace gleaner::cuda {
 Handle::~Handle() {
   if (handle_ == nullptr) return;
   if (const auto code = (driver_->*end_)(handle_); code != 0) {
-    log_debug("{}", driver_error(*driver_, code, "giving back a stream, an event or memory").message());
+    log_debug("{}", driver_error(*driver_, code, "giving back a stream, an event, a graph or memory").message());
   }
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// Streams, events and pinned memory that end with their owner; a failure to end is for the debug log: a
+// Streams, events, graphs and pinned memory that end with their owner; a failure to end is for the debug log: a
 // lost device fails every one. The driver outlives them.
 
 #include <array>

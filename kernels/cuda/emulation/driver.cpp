@@ -22,6 +22,7 @@ namespace {
 constexpr int kOutOfMemory = 2;
 constexpr int kLost = 46;
 constexpr int kFault = 700;
+constexpr int kNotInACapture = 900;
 constexpr int kNoise = 0x9d;
 
 }  // namespace
@@ -38,8 +39,13 @@ Driver::Code EmulatedDriver::call() {
   return ++calls_ > device_.calls_until_lost ? kLost : 0;
 }
 
-Driver::Code EmulatedDriver::allocate(std::size_t bytes, void*& memory) {
+Driver::Code EmulatedDriver::call_in_stream() {
   if (const auto code = call(); code != 0) return code;
+  return capture_ ? kNotInACapture : 0;
+}
+
+Driver::Code EmulatedDriver::allocate(std::size_t bytes, void*& memory) {
+  if (const auto code = call_in_stream(); code != 0) return code;
   if (bytes > device_.memory_bytes - allocated_bytes_) return kOutOfMemory;
   memory = std::malloc(bytes);
   GLEANER_CHECK(memory != nullptr);
@@ -59,7 +65,7 @@ Driver::Code EmulatedDriver::release(void* memory) {
 }
 
 Driver::Code EmulatedDriver::allocate_pinned(std::size_t bytes, void*& memory) {
-  if (const auto code = call(); code != 0) return code;
+  if (const auto code = call_in_stream(); code != 0) return code;
   memory = std::malloc(bytes);
   if (memory == nullptr) return kOutOfMemory;
   ++open_handles_;
@@ -73,13 +79,20 @@ Driver::Code EmulatedDriver::release_pinned(void* memory) {
 }
 
 Driver::Code EmulatedDriver::copy(CopyKind, void* to, const void* from, std::size_t bytes, Stream) {
-  if (const auto code = call(); code != 0) return code;
+  if (const auto code = call_in_stream(); code != 0) return code;
   if (bytes > 0) std::memcpy(to, from, bytes);
   return 0;
 }
 
 Driver::Code EmulatedDriver::fill(void* to, std::uint8_t byte, std::size_t bytes, Stream) {
   if (const auto code = call(); code != 0) return code;
+  if (capture_) {
+    capture_->push_back([=] {
+      std::memset(to, byte, bytes);
+      return 0;
+    });
+    return 0;
+  }
   std::memset(to, byte, bytes);
   return 0;
 }
@@ -96,7 +109,7 @@ Driver::Code EmulatedDriver::destroy_stream(Stream) {
   return call();
 }
 
-Driver::Code EmulatedDriver::wait_for(Stream) { return call(); }
+Driver::Code EmulatedDriver::wait_for(Stream) { return call_in_stream(); }
 
 Driver::Code EmulatedDriver::create_event(Event& event) {
   if (const auto code = call(); code != 0) return code;
@@ -112,14 +125,47 @@ Driver::Code EmulatedDriver::destroy_event(Event) {
 
 Driver::Code EmulatedDriver::record(Event, Stream) { return call(); }
 Driver::Code EmulatedDriver::let_wait(Stream, Event) { return call(); }
-Driver::Code EmulatedDriver::wait_for_event(Event) { return call(); }
+Driver::Code EmulatedDriver::wait_for_event(Event) { return call_in_stream(); }
 
 Driver::Code EmulatedDriver::elapsed_ms(float& elapsed, Event, Event) {
   elapsed = 0.0F;
   return call();
 }
 
+Driver::Code EmulatedDriver::begin_capture(Stream) {
+  if (const auto code = call_in_stream(); code != 0) return code;
+  capture_.emplace();
+  return 0;
+}
+
+Driver::Code EmulatedDriver::end_capture(Stream, Graph& graph) {
+  GLEANER_CHECK(capture_.has_value());
+  auto recording = std::make_unique<Recording>(std::move(*capture_));
+  capture_.reset();
+  if (const auto code = call(); code != 0) return code;
+  graph = recording.release();
+  ++open_handles_;
+  ++captured_graphs_;
+  return 0;
+}
+
+Driver::Code EmulatedDriver::launch_graph(Graph graph, Stream) {
+  if (const auto code = call_in_stream(); code != 0) return code;
+  ++graph_launch_count_;
+  for (const Operation& operation : *static_cast<const Recording*>(graph)) {
+    if (const auto code = operation(); code != 0) return code;
+  }
+  return 0;
+}
+
+Driver::Code EmulatedDriver::destroy_graph(Graph graph) {
+  delete static_cast<Recording*>(graph);
+  --open_handles_;
+  return call();
+}
+
 std::string EmulatedDriver::describe(Code code) const {
+  if (code == kNotInACapture) return "not permitted while a graph is captured";
   if (code == kOutOfMemory) return "out of memory";
   if (code == kFault) return fault_;
   return "the device is lost";
@@ -137,6 +183,12 @@ void EmulatedDriver::reuse(void* memory, std::size_t used, std::size_t size) {
 
 int EmulatedDriver::launch(const char* kernel, const Grid& grid, const std::function<void()>& body) {
   if (const auto code = call(); code != 0) return code;
+  if (!capture_) return run(kernel, grid, body);
+  capture_->push_back([this, kernel, grid, body] { return run(kernel, grid, body); });
+  return 0;
+}
+
+Driver::Code EmulatedDriver::run(const char* kernel, const Grid& grid, const std::function<void()>& body) {
   ++launch_count_;
   if (const Status status = machine_.run(kernel, grid, body); !status) {
     fault_ = status.error().message();

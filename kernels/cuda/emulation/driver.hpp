@@ -1,11 +1,14 @@
 #pragma once
-// The driver of the emulation: device memory is host memory full of noise, a stream is done at once, and a seed orders
-// blocks and threads. Tests limit its memory and let the device disappear. Under AddressSanitizer a kernel that leaves
-// its buffer is found, rounding up included.
+// The driver of the emulation: device memory is host memory full of noise, a stream is done at once, a graph is what
+// was started while it was captured, and a seed orders blocks and threads. Tests limit its memory and let the device
+// disappear. Under AddressSanitizer a kernel that leaves its buffer is found, rounding up included.
 
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
+#include <vector>
 
 #include "kernels/cuda/driver.hpp"
 #include "kernels/cuda/emulation/machine.hpp"
@@ -41,6 +44,10 @@ class EmulatedDriver final : public Driver, public Launcher {
   Code let_wait(Stream stream, Event event) override;
   Code wait_for_event(Event event) override;
   Code elapsed_ms(float& elapsed, Event from, Event to) override;
+  Code begin_capture(Stream stream) override;
+  Code end_capture(Stream stream, Graph& graph) override;
+  Code launch_graph(Graph graph, Stream stream) override;
+  Code destroy_graph(Graph graph) override;
   std::string describe(Code code) const override;
   std::string describe_device() const override { return "emulation"; }
   bool is_out_of_memory(Code code) const override;
@@ -54,10 +61,18 @@ class EmulatedDriver final : public Driver, public Launcher {
   // What has not been given back.
   std::size_t allocated_bytes() const { return allocated_bytes_; }
   std::size_t open_handles() const { return open_handles_; }
-  std::uint64_t launch_count() const { return launch_count_; }
+  std::uint64_t launch_count() const { return launch_count_; }  // of kernels, in graphs too
+  std::uint64_t graph_launch_count() const { return graph_launch_count_; }
+  std::uint64_t captured_graphs() const { return captured_graphs_; }
 
  private:
-  Code call();  // one more call of the device: does it still answer?
+  // What a stream is asked to do, as a graph keeps it.
+  using Operation = std::function<Code()>;
+  using Recording = std::vector<Operation>;
+
+  Code call();            // one more call of the device: does it still answer?
+  Code call_in_stream();  // the same of a call that a capture does not allow
+  Code run(const char* kernel, const Grid& grid, const std::function<void()>& body);
 
   EmulatedDevice device_;
   Machine machine_;
@@ -66,6 +81,9 @@ class EmulatedDriver final : public Driver, public Launcher {
   std::size_t open_handles_ = 0;
   std::uint64_t calls_ = 0;
   std::uint64_t launch_count_ = 0;
+  std::uint64_t graph_launch_count_ = 0;
+  std::uint64_t captured_graphs_ = 0;
+  std::optional<Recording> capture_;
   std::string fault_;
 };
 

@@ -207,17 +207,20 @@ inline std::uint32_t lowest_bit(unsigned x) { return static_cast<std::uint32_t>(
 inline std::uint32_t bit_length(std::uint64_t x) { return static_cast<std::uint32_t>(std::bit_width(x)); }
 inline std::int64_t round_to_integer(double x) { return std::llrint(x); }
 
+inline float exponential(float x) { return std::exp(x); }
+inline double logarithm(double x) { return std::log(x); }
+
 inline double square_and_add(float value, double sum) {
   const double wide = value;
   return wide * wide + sum;
 }
 
-// A stream is one of these here, and done when launch() returns.
+// A stream is one of these here, and done when launch() returns. The arguments are copied: a graph starts it later.
 template <class... Parameters>
 int launch(const char* name, void* stream, unsigned blocks, unsigned threads, void (*kernel)(Parameters...),
            std::type_identity_t<Parameters>... arguments) {
   const emulation::Grid grid = {.blocks = blocks, .threads = threads};
-  return static_cast<emulation::Launcher*>(stream)->launch(name, grid, [&] { kernel(arguments...); });
+  return static_cast<emulation::Launcher*>(stream)->launch(name, grid, [=] { kernel(arguments...); });
 }
 
 }  // namespace gleaner::cuda::emulated

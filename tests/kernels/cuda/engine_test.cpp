@@ -210,6 +210,39 @@ TEST(Engine, LaunchesAndAllocationsOfASelectionDoNotGrowWithItsRows) {
   EXPECT_EQ(cost(1), cost(20));
 }
 
+TEST(Engine, AGraphRunsWhenItIsStartedAndAsOftenAsThat) {
+  EmulatedDriver driver({});
+  const auto engine = engine_on(driver);
+  std::vector<float> values = {1.0F, 2.0F, 3.0F};
+  const auto from = engine->uploaded(std::span<const float>(values)).value();
+  const auto to = engine->allocate<float>(2).value();
+  const auto indices = engine->uploaded(std::span<const std::uint32_t>(std::vector<std::uint32_t>{2, 0})).value();
+  const auto launches = driver.launch_count();
+  const auto graph = engine->capture([&] { return engine->gather(from, indices, to); });
+  ASSERT_TRUE(graph);
+  EXPECT_EQ(driver.launch_count(), launches);
+  std::vector<float> got(2);
+  for (const float third : {3.0F, 7.0F}) {
+    values[2] = third;
+    ASSERT_TRUE(engine->upload(std::span<const float>(values), from));
+    ASSERT_TRUE(engine->done(driver.launch_graph(graph->get(), engine->stream()), "starting a graph"));
+    ASSERT_TRUE(engine->download(to, std::span(got)));
+    EXPECT_EQ(got, (std::vector<float>{third, 1.0F}));
+  }
+  EXPECT_EQ(driver.launch_count(), launches + 2);
+}
+
+TEST(Engine, NothingIsAllocatedInAGraph) {
+  EmulatedDriver driver({});
+  const auto engine = engine_on(driver);
+  const auto graph = engine->capture([&]() -> Status {
+    GLEANER_ASSIGN(const auto memory, engine->allocate<float>(50'000));
+    return {};
+  });
+  ASSERT_FALSE(graph);
+  EXPECT_THAT(graph.error().message(), HasSubstr("captured"));
+}
+
 TEST(Engine, NoRowsAndEmptyBuffersAreFine) {
   EmulatedDriver driver({});
   const auto engine = engine_on(driver);
