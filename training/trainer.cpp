@@ -1,7 +1,5 @@
 #include "training/trainer.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -11,45 +9,6 @@
 
 namespace gleaner {
 namespace {
-
-// Shuffles and drawn batches of one turn are different streams.
-constexpr std::uint64_t kDrawBatch = std::uint64_t{1} << 63;
-
-void shuffle(std::span<std::uint32_t> values, Random& random) {
-  for (std::size_t i = values.size(); i > 1; --i) {
-    std::swap(values[i - 1], values[random.below(static_cast<std::uint32_t>(i))]);
-  }
-}
-
-Status check_samples(const Dataset& dataset, std::span<const std::uint32_t> samples) {
-  if (samples.empty()) return fail(ErrorCode::bad_input, "no samples to train on: give the device at least one");
-  const auto wrong = std::ranges::find_if(samples, [&](std::uint32_t sample) { return sample >= dataset.samples; });
-  if (wrong == samples.end()) return {};
-  return fail(ErrorCode::bad_input,
-              fmt::format("sample {} does not exist: the data set has {}", *wrong, dataset.samples));
-}
-
-Status check_work(const LocalWork& work) {
-  const auto wrong = [](const char* name, auto value, const char* expected) {
-    return fail(ErrorCode::bad_input, fmt::format("{} is {}: must be {}", name, value, expected));
-  };
-  if (work.epochs == 0) return wrong("epochs", work.epochs, "at least 1");
-  if (work.batch_size == 0) return wrong("batch_size", work.batch_size, "at least 1");
-  if (!std::isfinite(work.learning_rate) || work.learning_rate <= 0.0F) {
-    return wrong("learning_rate", work.learning_rate, "a finite number above 0");
-  }
-  if (!(work.momentum >= 0.0F && work.momentum < 1.0F)) return wrong("momentum", work.momentum, "from 0 to below 1");
-  if (!std::isfinite(work.weight_decay) || work.weight_decay < 0.0F) {
-    return wrong("weight_decay", work.weight_decay, "a finite number of at least 0");
-  }
-  return {};
-}
-
-std::unexpected<Error> diverged(const char* what, std::uint32_t steps, const LocalWork& work) {
-  return fail(ErrorCode::bad_input,
-              fmt::format("training diverged: {} after {} steps; learning rate {} is probably too high", what, steps,
-                          work.learning_rate));
-}
 
 // Plain SGD goes straight into the parameters; momentum needs the gradient by itself.
 class Optimiser {
@@ -82,32 +41,18 @@ class Optimiser {
 }  // namespace
 
 Status check_fit(const Network& network, const Dataset& dataset, std::span<const float> parameters) {
-  const ModelSpec& spec = network.spec();
-  if (parameters.size() != network.parameter_count()) {
-    return fail(ErrorCode::bad_input, fmt::format("model {} has {} parameters, {} were given", spec.name,
-                                                  network.parameter_count(), parameters.size()));
-  }
-  if (dataset.features != spec.inputs || dataset.classes != spec.classes) {
-    return fail(
-        ErrorCode::bad_input,
-        fmt::format("model {} takes {} inputs and {} classes, the data set has {} and {}: use the data set that "
-                    "the run was made for",
-                    spec.name, spec.inputs, spec.classes, dataset.features, dataset.classes));
-  }
-  return {};
+  return check_sizes(network.spec(), network.parameter_count(), dataset, parameters);
 }
 
 Status train_local(Network& network, const Dataset& dataset, std::span<const std::uint32_t> my_samples,
                    std::span<const float> parameters, const LocalWork& work, const Turn& turn, LocalScratch& scratch,
                    LocalResult& result) {
   GLEANER_TRY(check_fit(network, dataset, parameters));
-  GLEANER_TRY(check_samples(dataset, my_samples));
+  GLEANER_TRY(check_samples(dataset.samples, my_samples));
   GLEANER_TRY(check_work(work));
-  GLEANER_CHECK(turn.round < kDrawBatch);
 
-  Random random(turn.seed, Purpose::shuffle, turn.round, turn.device);
   std::vector<std::uint32_t>& order = scratch.order;
-  order.assign(my_samples.begin(), my_samples.end());
+  SampleOrder epochs(order, my_samples, turn);
   std::vector<float>& after = result.delta;
   after.assign(parameters.begin(), parameters.end());
   result.steps = 0;
@@ -116,13 +61,13 @@ Status train_local(Network& network, const Dataset& dataset, std::span<const std
   double loss_sum = 0.0;
   const auto done = [&] { return work.max_steps != 0 && result.steps == work.max_steps; };
   for (std::uint32_t epoch = 0; epoch < work.epochs && !done(); ++epoch) {
-    shuffle(order, random);
+    epochs.next_epoch();
     for (std::size_t first = 0; first < order.size() && !done(); first += work.batch_size) {
       const std::size_t count = std::min<std::size_t>(work.batch_size, order.size() - first);
       gather(dataset, std::span(order).subspan(first, count), scratch.gathered);
       const double loss = optimiser.step(after, {scratch.gathered.inputs, scratch.gathered.labels});
       ++result.steps;
-      if (!std::isfinite(loss)) return diverged("the loss is not finite", result.steps, work);
+      if (!std::isfinite(loss)) return diverged(kLossNotFinite, result.steps, work);
       loss_sum += loss * static_cast<double>(count);
       result.samples_seen += count;
     }
@@ -133,7 +78,7 @@ Status train_local(Network& network, const Dataset& dataset, std::span<const std
     result.delta[i] = parameters[i] - result.delta[i];
     finite &= std::isfinite(result.delta[i]);
   }
-  if (!finite) return diverged("a parameter is not finite", result.steps, work);
+  if (!finite) return diverged(kParameterNotFinite, result.steps, work);
   return {};
 }
 
@@ -153,8 +98,8 @@ Result<LocalResult> train_local(Network& network, const Dataset& dataset, std::s
 
 std::vector<std::uint32_t> draw_batch(std::span<const std::uint32_t> my_samples, std::uint32_t batch_size,
                                       const Turn& turn) {
-  GLEANER_CHECK(turn.round < kDrawBatch);
-  Random random(turn.seed, Purpose::shuffle, turn.round | kDrawBatch, turn.device);
+  GLEANER_CHECK(turn.round < kRoundsEnd);
+  Random random(turn.seed, Purpose::shuffle, turn.round | kRoundsEnd, turn.device);
   std::vector<std::uint32_t> samples(my_samples.begin(), my_samples.end());
   const std::size_t count = std::min<std::size_t>(batch_size, samples.size());
   for (std::size_t i = 0; i < count; ++i) {
@@ -167,7 +112,7 @@ std::vector<std::uint32_t> draw_batch(std::span<const std::uint32_t> my_samples,
 Result<double> gradient_at(Network& network, const Dataset& dataset, std::span<const std::uint32_t> samples,
                            std::span<const float> parameters, std::span<float> out) {
   GLEANER_TRY(check_fit(network, dataset, parameters));
-  GLEANER_TRY(check_samples(dataset, samples));
+  GLEANER_TRY(check_samples(dataset.samples, samples));
   GLEANER_CHECK(out.size() == network.parameter_count());
   GatheredBatch gathered;
   gather(dataset, samples, gathered);

@@ -12,32 +12,10 @@
 
 #include "common/error.hpp"
 #include "training/dataset.hpp"
+#include "training/local_work.hpp"
 #include "training/network.hpp"
 
 namespace gleaner {
-
-struct LocalWork {
-  std::uint32_t epochs = 1;
-  std::uint32_t batch_size = 32;  // the last batch of an epoch may be smaller
-  float learning_rate = 0.05F;
-  float momentum = 0.0F;        // v = momentum * v + gradient; starts at zero in every round
-  float weight_decay = 0.0F;    // added to the gradient as weight_decay * parameters
-  std::uint32_t max_steps = 0;  // batches, 0: no limit
-};
-
-// Names one device's turn in one round: where its random draws come from.
-struct Turn {
-  std::uint64_t seed = 0;
-  std::uint64_t round = 0;  // below 2^63
-  std::uint32_t device = 0;
-};
-
-struct LocalResult {
-  std::vector<float> delta;  // parameters before - after
-  std::uint64_t samples_seen = 0;
-  double mean_loss = 0.0;  // over the samples seen, each before its step
-  std::uint32_t steps = 0;
-};
 
 // Memory that local work uses and leaves; reuse one object to reuse it. A result never depends on what is in it.
 struct LocalScratch {
