@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "common/check.hpp"
+#include "common/log.hpp"
 #include "coordinator/engine/model_owner.hpp"
 #include "training/blas.hpp"
+#include "training/cuda/open.hpp"
 
 namespace gleaner::simulation {
 
@@ -18,6 +20,7 @@ Result<std::unique_ptr<Stage>> Stage::set(Experiment experiment, Ranks* ranks) {
   stage->data_ = std::make_unique<PartitionedData>(std::move(data));
   GLEANER_ASSIGN(stage->devices_, make_devices(stage->experiment_.devices, stage->experiment_.run.spec.seed));
   GLEANER_TRY(check_deadline(stage->experiment_, *stage->devices_));
+  if (ranks == nullptr || ranks->rank() == 0) GLEANER_TRY(stage->open_waves(backend));
   unsigned threads = stage->experiment_.threads;
   if (ranks != nullptr) {
     threads = std::max(threads, 1U);
@@ -28,6 +31,22 @@ Result<std::unique_ptr<Stage>> Stage::set(Experiment experiment, Ranks* ranks) {
   return stage;
 }
 
+// With waves the table's own way to the GPU, one vector at a time there and back, is for nobody: the bits are the same.
+Status Stage::open_waves(Backend asked) {
+  if (kernels_->name != "cuda") return {};
+  GLEANER_ASSIGN(const ModelSpec model, model_of(experiment_.run));
+  auto waves = open_wave_trainer(model, data_->all().train);
+  if (waves) {
+    waves_ = std::move(*waves);
+  } else if (asked == Backend::cuda) {
+    return fail(waves.error());
+  } else {
+    log_warn("{}: the CPU trains", waves.error().message());
+  }
+  GLEANER_ASSIGN(kernels_, kernels_for(Backend::cpu));
+  return {};
+}
+
 Federation::Needs Stage::needs(const std::string& folder) {
   return {.experiment = &experiment_,
           .devices = devices_.get(),
@@ -36,7 +55,8 @@ Federation::Needs Stage::needs(const std::string& folder) {
           .pool = pool_.get(),
           .kernels = kernels_,
           .folder = folder,
-          .ranks = ranks_};
+          .ranks = ranks_,
+          .waves = waves_.get()};
 }
 
 void Stage::serve() {

@@ -9,6 +9,7 @@
 #include "simulation/experiment.hpp"
 #include "simulation/world/federation.hpp"
 #include "simulation/world/partitioned_data.hpp"
+#include "training/wave_trainer.hpp"
 
 namespace gleaner::simulation {
 
@@ -34,6 +35,7 @@ class Stage {
 
  private:
   explicit Stage(Experiment experiment) : experiment_(std::move(experiment)) {}
+  Status open_waves(Backend asked);
 
   Experiment experiment_;
   Ranks* ranks_ = nullptr;
@@ -42,6 +44,7 @@ class Stage {
   std::unique_ptr<Devices> devices_;
   std::unique_ptr<WorkerPool> pool_;
   const KernelTable* kernels_ = nullptr;
+  std::unique_ptr<WaveTrainer> waves_;  // where the backend trains many at once
 };
 
 }  // namespace gleaner::simulation

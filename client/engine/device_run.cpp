@@ -100,6 +100,14 @@ std::optional<session::Answer> DeviceRun::stored_answer(PlanId plan) const {
 }
 
 session::Executed DeviceRun::execute(const session::Task& task) {
+  auto prepared = prepare(task);
+  if (auto* done = std::get_if<session::Executed>(&prepared)) return std::move(*done);
+  const auto& training = std::get<Training>(prepared);
+  return finish(task, train_local(network_, *needs_.samples, all_samples_, training.parameters, training.work,
+                                  training.turn, scratch_));
+}
+
+std::variant<session::Executed, DeviceRun::Training> DeviceRun::prepare(const session::Task& task) {
   session::Executed done{.run = spec_.id, .plan = task.plan.id, .answer = stored_answer(task.plan.id)};
   if (done.answer) {
     done.held = held();
@@ -124,7 +132,32 @@ session::Executed DeviceRun::execute(const session::Task& task) {
     done.held.has_model = false;
     return done;
   }
-  auto answer = work(task, done.error);
+  began_ = needs_.clock->now();
+  if (samples() == 0) return end(task, nullptr, nullptr);
+  return Training{.parameters = state_.model,
+                  .work = {.epochs = spec_.local_epochs,
+                           .batch_size = spec_.batch_size,
+                           .learning_rate = spec_.learning_rate,
+                           .momentum = spec_.momentum,
+                           .weight_decay = spec_.weight_decay,
+                           .max_steps = task.plan.steps_max},
+                  .turn = turn_of(task)};
+}
+
+std::optional<FusedSelection> DeviceRun::fused_selection(const session::Task& task) {
+  if (compressor_->name() != "topk" || spec_.per_tensor || memory_kind_ != MemoryKind::residual) return std::nullopt;
+  return FusedSelection{.residual = state_.memory->state(), .k = task.plan.entries_max, .selection = {}};
+}
+
+session::Executed DeviceRun::finish(const session::Task& task, const Result<LocalResult>& trained,
+                                    const Selection* selected) {
+  return end(task, &trained, selected);
+}
+
+session::Executed DeviceRun::end(const session::Task& task, const Result<LocalResult>* trained,
+                                 const Selection* selected) {
+  session::Executed done{.run = spec_.id, .plan = task.plan.id, .answer = std::nullopt};
+  auto answer = answer_with(task, trained, selected, done.error);
   if (answer) {
     done.answer = std::move(*answer);
   } else {
@@ -171,27 +204,19 @@ session::Answer DeviceRun::skip_answer(const session::Task& task) const {
   return {.run = spec_.id, .plan = task.plan.id, .send = false, .samples = samples()};
 }
 
-Result<session::Answer> DeviceRun::work(const session::Task& task, std::optional<Error>& trouble) {
-  const Instant began = needs_.clock->now();
+Result<session::Answer> DeviceRun::answer_with(const session::Task& task, const Result<LocalResult>* trained,
+                                               const Selection* selected, std::optional<Error>& trouble) {
   session::Answer answer = skip_answer(task);
-  if (samples() > 0) {
-    const LocalWork local{.epochs = spec_.local_epochs,
-                          .batch_size = spec_.batch_size,
-                          .learning_rate = spec_.learning_rate,
-                          .momentum = spec_.momentum,
-                          .weight_decay = spec_.weight_decay,
-                          .max_steps = task.plan.steps_max};
-    auto trained = train_local(network_, *needs_.samples, all_samples_, state_.model, local, turn_of(task), scratch_);
-    if (trained) {
-      answer.loss = static_cast<float>(trained->mean_loss);
-      if (needs_.on_update) needs_.on_update(trained->delta);
-      GLEANER_TRY(compress(task, trained->delta, answer));
-    } else {
-      // The round must not wait for a device that cannot train: it says that it has nothing, and why in its own log.
-      trouble = trained.error().within("training");
-    }
+  if (trained != nullptr && *trained) {
+    const LocalResult& result = **trained;
+    answer.loss = static_cast<float>(result.mean_loss);
+    if (needs_.on_update) needs_.on_update(result.delta);
+    GLEANER_TRY(compress(task, result.delta, selected, answer));
+  } else if (trained != nullptr) {
+    // The round must not wait for a device that cannot train: it says that it has nothing, and why in its own log.
+    trouble = trained->error().within("training");
   }
-  const auto spent = std::chrono::duration_cast<std::chrono::milliseconds>(needs_.clock->now() - began);
+  const auto spent = std::chrono::duration_cast<std::chrono::milliseconds>(needs_.clock->now() - began_);
   answer.compute_ms = static_cast<std::uint32_t>(spent.count());
   state_.answer = answer;
   GLEANER_TRY(needs_.store->save(spec_.id, to_bytes(state_, spec_.id)));
@@ -199,7 +224,8 @@ Result<session::Answer> DeviceRun::work(const session::Task& task, std::optional
   return answer;
 }
 
-Status DeviceRun::compress(const session::Task& task, std::span<const float> update, session::Answer& answer) {
+Status DeviceRun::compress(const session::Task& task, std::span<const float> update, const Selection* selected,
+                           session::Answer& answer) {
   Selection selection;
   std::vector<float> own_candidate;
   std::span<float> candidate = state_.memory->state();
@@ -209,14 +235,17 @@ Status DeviceRun::compress(const session::Task& task, std::span<const float> upd
     own_candidate.resize(spec_.dimension);
     candidate = own_candidate;
   }
-  GLEANER_TRY(compressor_->select(update, tracked, candidate, memory_kind_, task.plan.entries_max, selection));
-  GLEANER_ASSIGN(const Decision decision, decide(task, update, selection.squared_norm));
+  if (selected == nullptr) {
+    GLEANER_TRY(compressor_->select(update, tracked, candidate, memory_kind_, task.plan.entries_max, selection));
+    selected = &selection;
+  }
+  GLEANER_ASSIGN(const Decision decision, decide(task, update, selected->squared_norm));
   answer.left = static_cast<float>(decision.left);
   answer.right = static_cast<float>(decision.right);
   answer.send = decision.send;
   if (rule_->state() == RuleState::previous_update) state_.rule_state.assign(update.begin(), update.end());
   if (!decision.send) return {};
-  GLEANER_TRY(put_in_flight(selection, answer));
+  GLEANER_TRY(put_in_flight(*selected, answer));
   if (rule_->state() == RuleState::last_upload_model) state_.rule_state = state_.model;
   state_.ever_sent = true;
   state_.last_sent_round = task.plan.round;

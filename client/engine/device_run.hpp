@@ -5,6 +5,8 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
+#include <variant>
 
 #include "client/engine/state_store.hpp"
 #include "client/session/session.hpp"
@@ -16,6 +18,7 @@
 #include "training/dataset.hpp"
 #include "training/network.hpp"
 #include "training/trainer.hpp"
+#include "training/wave_trainer.hpp"
 
 namespace gleaner {
 
@@ -77,6 +80,21 @@ class DeviceRun {
   // In memory until the next answer is stored: after a restart the outcome is asked for again.
   void settle(PlanId plan, Outcome outcome);
   session::Executed execute(const session::Task& task);
+
+  // execute() in two, for whoever trains many devices at once in between. What prepare() gives is to be trained, unless
+  // the plan is answered without; the views stay valid until finish().
+  struct Training {
+    std::span<const float> parameters;
+    LocalWork work;
+    Turn turn;
+  };
+  std::variant<session::Executed, Training> prepare(const session::Task& task);
+  // Where the update is added to the residual and the largest are sent, nothing else: that may be done while the update
+  // is still where it was trained.
+  std::optional<FusedSelection> fused_selection(const session::Task& task);
+  // selected: by what fused_selection() gave; null: nobody has.
+  session::Executed finish(const session::Task& task, const Result<LocalResult>& trained,
+                           const Selection* selected = nullptr);
   std::optional<session::Answer> stored_answer(PlanId plan) const;
 
  private:
@@ -84,9 +102,13 @@ class DeviceRun {
   Status load();
   // True when the model is the plan's base now.
   Result<bool> catch_up(const session::Task& task);
+  // Null trained: there was nothing to train on.
+  session::Executed end(const session::Task& task, const Result<LocalResult>* trained, const Selection* selected);
   // trouble: what kept the device from training although it answers.
-  Result<session::Answer> work(const session::Task& task, std::optional<Error>& trouble);
-  Status compress(const session::Task& task, std::span<const float> update, session::Answer& answer);
+  Result<session::Answer> answer_with(const session::Task& task, const Result<LocalResult>* trained,
+                                      const Selection* selected, std::optional<Error>& trouble);
+  Status compress(const session::Task& task, std::span<const float> update, const Selection* selected,
+                  session::Answer& answer);
   Turn turn_of(const session::Task& task) const;
   Result<Decision> decide(const session::Task& task, std::span<const float> update, double candidate_squared_norm);
   Status put_in_flight(const Selection& selection, session::Answer& answer);
@@ -108,6 +130,7 @@ class DeviceRun {
   ValueFormat value_format_ = ValueFormat::f32;
   MemoryKind memory_kind_ = MemoryKind::residual;
   DeviceState state_;
+  Instant began_;  // the work of the plan that is worked on
 };
 
 }  // namespace gleaner

@@ -70,6 +70,7 @@ Status Federation::prepare() {
           .mishaps = bad_world_.get(),
           .ledger = needs_.ledger,
           .ranks = needs_.ranks,
+          .waves = needs_.waves,
           .seed = seed,
           .count = devices,
           .spec = spec,

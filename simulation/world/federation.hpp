@@ -34,6 +34,7 @@ class Federation final : private VirtualNetwork::Ends {
     std::uint32_t checkpoint_every = 0;                  // rounds; 0: never
     Ledger* ledger = nullptr;                            // null: nobody keeps the books
     Ranks* ranks = nullptr;                              // null: this process alone
+    WaveTrainer* waves = nullptr;                        // null: the pool trains
     bool greets_frame_by_frame = false;                  // for tests: see Fleet
     std::function<Status(const RoundRecord&)> on_round;  // once a round, in order, when its figures are complete
   };

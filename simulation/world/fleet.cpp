@@ -31,6 +31,7 @@ Fleet::Fleet(Needs needs, ModelSpec model)
       identity_{.software = "gleaner-client " GLEANER_VERSION,
                 .cores = std::max(1U, std::thread::hardware_concurrency())},
       joined_(needs_.count, 0) {
+  GLEANER_CHECK(needs_.waves == nullptr || needs_.data->whole() != nullptr);
   StateSummary nothing;
   nothing.held.lineage = needs_.lineage;
   greeting_ = {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -49,6 +50,8 @@ class Fleet {
     Mishaps* mishaps = nullptr;  // null: none
     Ledger* ledger = nullptr;    // null: nobody keeps the books
     Ranks* ranks = nullptr;      // other processes that do jobs too; null: none
+    // Trains many at once, on the samples that `data` has as a whole; null: the pool trains each by itself.
+    WaveTrainer* waves = nullptr;
     std::uint64_t seed = 0;
     std::uint32_t count = 0;
     RunSpec spec;  // as it is offered
@@ -117,6 +120,10 @@ class Fleet {
   void submit(std::uint32_t device, const std::shared_ptr<Work>& work);
   void run_job(Work& work, WorkerScratch& scratch) const;
   void fill_window();
+  // fleet_waves.cpp: this work and all that wait with it.
+  void work_off_wave(Work& first);
+  std::vector<Work*> gather_wave(Work& first);
+  void train_wave(std::span<const std::unique_ptr<Job>> jobs, std::span<Work* const> works);
   void finish(std::uint32_t device, const std::shared_ptr<Work>& work, Due due);
   bool store(std::uint32_t device, Work& work);
   void load_answer(std::uint32_t device, PlanId plan);
@@ -145,6 +152,7 @@ class Fleet {
   std::uint64_t works_ = 0;
   std::unordered_map<std::uint64_t, std::weak_ptr<const Bytes>> syncs_;  // by digest
   std::uint64_t lives_ = 0;
+  bool told_of_waves_ = false;
   std::uint64_t samples_trained_ = 0;
   std::uint64_t crashes_ = 0;
 };

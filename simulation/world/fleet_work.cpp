@@ -65,6 +65,7 @@ void Fleet::submit(std::uint32_t device, const std::shared_ptr<Work>& work) {
 }
 
 void Fleet::fill_window() {
+  if (needs_.waves != nullptr) return;  // a wave begins when the first of its works ends
   const std::size_t window = 4UL * needs_.pool->threads() + 4;
   std::size_t seen = 0;
   for (auto it = due_.begin(); it != due_.end() && seen < window; ++it, ++seen)
@@ -116,7 +117,11 @@ void Fleet::finish(std::uint32_t device, const std::shared_ptr<Work>& work, Due 
     fill_window();
     return;  // it died meanwhile
   }
-  submit(device, work);
+  if (needs_.waves != nullptr) {
+    work_off_wave(*work);
+  } else {
+    submit(device, work);
+  }
   fill_window();
   if (work->death == Mishaps::Death::before_it_is_stored) return kill(device);
   work->ticket.wait();

@@ -41,31 +41,96 @@ class JobStore final : public StateStore {
   bool is_full_;
 };
 
+// What a device finds around itself for the length of a job.
+struct Surroundings {
+  Surroundings(const JobNeeds& all, const JobRequest& asked)
+      : needs(all),
+        request(asked),
+        store(asked.state, asked.disk_is_full),
+        clock(asked.began, asked.takes),
+        task{.plan = asked.plan, .sync = asked.sync ? *asked.sync : Bytes{}} {}
+
+  // Null: the reply says why. Without a scratch the device has memory of its own.
+  std::unique_ptr<DeviceRun> open(WorkerScratch* scratch) {
+    DeviceRun::Needs device{.samples = needs.data->samples_of(request.device),
+                            .store = &store,
+                            .kernels = needs.kernels,
+                            .clock = &clock,
+                            .name = needs.names->name_of(request.device)};
+    if (scratch != nullptr) {
+      device.network = &scratch->network_for(needs.model);
+      device.scratch = &scratch->local;
+    }
+    if (request.wants_update) {
+      device.on_update = [this](std::span<const float> update) { reply.update.assign(update.begin(), update.end()); };
+    }
+    auto run = DeviceRun::open(needs.spec, needs.lineage, std::move(device));
+    if (!run) {
+      reply.error = run.error();
+      return nullptr;
+    }
+    for (const Settled& settled : request.settled) (*run)->settle(settled.plan, settled.outcome);
+    return std::move(*run);
+  }
+
+  JobReply& done(session::Executed executed) {
+    reply.done = std::move(executed);
+    reply.saved = store.take_saved();
+    return reply;
+  }
+
+  const JobNeeds& needs;
+  const JobRequest& request;
+  JobStore store;
+  WorkClock clock;
+  session::Task task;
+  JobReply reply;
+};
+
 }  // namespace
 
 JobReply do_job(const JobNeeds& needs, const JobRequest& request, WorkerScratch& scratch) {
-  JobReply reply;
-  JobStore store(request.state, request.disk_is_full);
-  const WorkClock clock(request.began, request.takes);
-  DeviceRun::Needs device{.samples = needs.data->samples_of(request.device),
-                          .store = &store,
-                          .kernels = needs.kernels,
-                          .clock = &clock,
-                          .name = needs.names->name_of(request.device),
-                          .network = &scratch.network_for(needs.model),
-                          .scratch = &scratch.local};
-  if (request.wants_update)
-    device.on_update = [&reply](std::span<const float> update) { reply.update.assign(update.begin(), update.end()); };
-  const auto run = DeviceRun::open(needs.spec, needs.lineage, std::move(device));
-  if (!run) {
-    reply.error = run.error();
-    return reply;
-  }
-  for (const Settled& settled : request.settled) (*run)->settle(settled.plan, settled.outcome);
-  session::Task task{.plan = request.plan, .sync = request.sync ? *request.sync : Bytes{}};
-  reply.done = (*run)->execute(task);
-  reply.saved = store.take_saved();
-  return reply;
+  Surroundings around(needs, request);
+  const auto run = around.open(&scratch);
+  if (run == nullptr) return std::move(around.reply);
+  return std::move(around.done(run->execute(around.task)));
 }
+
+struct Job::Parts {
+  Parts(const JobNeeds& needs, const JobRequest& request) : around(needs, request) {}
+
+  Surroundings around;
+  std::unique_ptr<DeviceRun> run;
+  std::optional<DeviceRun::Training> training;
+  std::optional<FusedSelection> selection;
+};
+
+Job::Job(const JobNeeds& needs, const JobRequest& request) : parts_(std::make_unique<Parts>(needs, request)) {}
+
+Job::~Job() = default;
+
+void Job::prepare() {
+  parts_->run = parts_->around.open(nullptr);
+  if (parts_->run == nullptr) return;
+  auto prepared = parts_->run->prepare(parts_->around.task);
+  if (auto* executed = std::get_if<session::Executed>(&prepared)) {
+    parts_->around.done(std::move(*executed));
+    return;
+  }
+  parts_->training = std::get<DeviceRun::Training>(prepared);
+  parts_->selection = parts_->run->fused_selection(parts_->around.task);
+}
+
+const DeviceRun::Training* Job::training() const { return parts_->training ? &*parts_->training : nullptr; }
+
+std::optional<FusedSelection>& Job::selection() { return parts_->selection; }
+
+void Job::finish(const Result<LocalResult>& trained) {
+  const bool is_selected = parts_->selection && parts_->selection->is_done;
+  parts_->around.done(
+      parts_->run->finish(parts_->around.task, trained, is_selected ? &parts_->selection->selection : nullptr));
+}
+
+JobReply Job::take_reply() { return std::move(parts_->around.reply); }
 
 }  // namespace gleaner::simulation

@@ -49,6 +49,27 @@ struct JobNeeds {
 
 JobReply do_job(const JobNeeds& needs, const JobRequest& request, WorkerScratch& scratch);
 
+// A job in steps, so that many are trained at once in between. The request and the needs outlive it. One thread at a
+// time.
+class Job {
+ public:
+  Job(const JobNeeds& needs, const JobRequest& request);
+  ~Job();
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+
+  // Until there is something to train, or nothing: then the reply is there.
+  void prepare();
+  const DeviceRun::Training* training() const;
+  std::optional<FusedSelection>& selection();  // of what is trained; see DeviceRun
+  void finish(const Result<LocalResult>& trained);
+  JobReply take_reply();
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
 // Between processes of one release. Decoding: corrupt, says what.
 Bytes encode_request(const JobRequest& request);
 Result<JobRequest> decode_request(ByteView bytes);

@@ -17,6 +17,10 @@ class PartitionedData final : public SampleSource {
     return std::make_shared<const Dataset>(subset(data_.train, data_.partition->samples_of(device)));
   }
   const DatasetShape& shape() const override { return data_.train; }
+  const Dataset* whole() const override { return &data_.train; }
+  std::vector<std::uint32_t> places_of(std::uint32_t device) const override {
+    return data_.partition->samples_of(device);
+  }
   const PopulationData& all() const { return data_; }
 
  private:

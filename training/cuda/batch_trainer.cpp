@@ -196,8 +196,10 @@ Status BatchTrainer::train(std::span<const CohortTurn> turns, std::span<FusedSel
     const auto work =
         work_of(std::span(good).subspan(first, std::min<std::size_t>(last_->devices, good.size() - first)), turns);
     GLEANER_TRY(train_wave(work, turns));
-    if (!selections.empty()) GLEANER_TRY(select(work, selections));
-    GLEANER_TRY(hand_over(work, turns, tell));
+    std::vector<Progress> progress(work.turns.size());
+    GLEANER_TRY(engine_.download(memory_->progress, std::span(progress)));
+    if (!selections.empty()) GLEANER_TRY(select(work, progress, selections));
+    GLEANER_TRY(hand_over(work, progress, turns, tell));
     first += work.turns.size();
   }
   tell(turns.size(), LocalResult{});

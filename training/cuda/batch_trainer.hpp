@@ -68,8 +68,9 @@ class BatchTrainer final : public WaveTrainer {
   Status set_starts(const WaveWork& work, std::span<const CohortTurn> turns);
   Status run_steps(const WaveWork& work, float learning_rate);
   Status run_piece(std::uint32_t devices, std::uint32_t steps, float learning_rate);
-  Status select(const WaveWork& work, std::span<FusedSelection> selections);
-  Status hand_over(const WaveWork& work, std::span<const CohortTurn> turns, const Take& take);
+  Status select(const WaveWork& work, std::span<const Progress> progress, std::span<FusedSelection> selections);
+  Status hand_over(const WaveWork& work, std::span<const Progress> progress, std::span<const CohortTurn> turns,
+                   const Take& take);
   Step step(std::uint32_t devices, float learning_rate) const;
 
   Engine& engine_;

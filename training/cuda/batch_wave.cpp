@@ -137,9 +137,8 @@ Step BatchTrainer::step(std::uint32_t devices, float learning_rate) const {
               devices, learning_rate);
 }
 
-Status BatchTrainer::hand_over(const WaveWork& work, std::span<const CohortTurn> turns, const Take& take) {
-  std::vector<Progress> all(work.turns.size());
-  GLEANER_TRY(engine_.download(memory_->progress, std::span(all)));
+Status BatchTrainer::hand_over(const WaveWork& work, std::span<const Progress> all, std::span<const CohortTurn> turns,
+                               const Take& take) {
   for (std::size_t i = 0; i < work.turns.size(); ++i) {
     const std::uint32_t slot = work.slot_of[i];
     const Progress& progress = all[slot];
@@ -161,7 +160,8 @@ Status BatchTrainer::hand_over(const WaveWork& work, std::span<const CohortTurn>
 }
 
 // One launch a kernel for the whole wave. Where there is no room for it, the caller selects.
-Status BatchTrainer::select(const WaveWork& work, std::span<FusedSelection> selections) {
+Status BatchTrainer::select(const WaveWork& work, std::span<const Progress> progress,
+                            std::span<FusedSelection> selections) {
   const std::size_t size = layout_.parameters;
   std::vector<std::uint32_t> k;
   for (const std::size_t i : work.in_slot) {
@@ -185,7 +185,8 @@ Status BatchTrainer::select(const WaveWork& work, std::span<FusedSelection> sele
   for (std::uint32_t slot = 0; slot < k.size(); ++slot) {
     const RowReport& report = reports[slot];
     FusedSelection& out = selections[work.turns[work.in_slot[slot]]];
-    if (report.non_finite != kNoIndex) continue;  // the caller finds it again, and says so
+    // Nothing comes of a turn that diverged; what overflows the residual is found again by the caller, who says so.
+    if (progress[slot].diverged != 0 || report.non_finite != kNoIndex) continue;
     out.selection.indices.resize(report.selected);
     out.selection.values.resize(report.selected);
     out.selection.threshold = std::bit_cast<float>(report.threshold_bits);

@@ -126,12 +126,13 @@ class Bed {
   Federation::Needs needs(std::vector<RoundRecord>& records) {
     Federation::Needs needs{.experiment = &experiment_,
                             .devices = &devices_,
-                            .data = &data_,
+                            .data = other_data != nullptr ? other_data : &data_,
                             .evaluation = evaluation_,
                             .pool = &pool_,
                             .kernels = *kernels_for(Backend::cpu),
                             .folder = folder_.path(),
                             .checkpoint_every = spec_.checkpoint_every,
+                            .waves = waves,
                             .greets_frame_by_frame = spec_.greets_frame_by_frame};
     needs.on_round = [&records, this](const RoundRecord& record) -> Status {
       records.push_back(record);
@@ -149,6 +150,8 @@ class Bed {
   }
 
   std::uint32_t stop_at = 0;
+  const SampleSource* other_data = nullptr;  // in the place of the patterns
+  WaveTrainer* waves = nullptr;
   std::atomic<bool> stop = false;
   Experiment& experiment() { return experiment_; }
   std::vector<RoundRecord>& records() { return records_; }
