@@ -230,7 +230,7 @@ Section training_device_section(Experiment& e) {
           "Backends agree in what they select and sum, bit for bit, and in training within rounding.",
           {{.name = "name",
             .kind = config::one_of(e.backend, {"auto", "cpu", "cuda", "reference"}),
-            .description = "What the devices are trained on; `auto` says what it chose."}}};
+            .description = "What the devices are trained on, on a GPU many at once; `auto` says what it chose."}}};
 }
 
 }  // namespace

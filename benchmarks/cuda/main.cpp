@@ -34,10 +34,16 @@ int run(const Options& options) {
       return report_failure(status.error(), 1);
     }
     fmt::print("equal to the CPU, bit for bit, up to {} entries\n", options.size);
+    if (const auto status = check_training(**driver, options.seed, options.size); !status) {
+      return report_failure(status.error(), 1);
+    }
+    fmt::print("trains as the CPU within rounding, and selects from it bit for bit\n");
     return 0;
   }
   Report report;
-  if (const auto status = measure(**driver, options.seed, report); !status) return report_failure(status.error(), 1);
+  for (const auto part : {measure, measure_training}) {
+    if (const auto status = part(**driver, options.seed, report); !status) return report_failure(status.error(), 1);
+  }
   if (!options.json.empty()) {
     std::ofstream file(options.json);
     file << report.json((*driver)->describe_device());

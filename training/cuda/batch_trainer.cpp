@@ -175,6 +175,15 @@ Status BatchTrainer::make_room(const Room& wanted, std::size_t turns) {
   return {};
 }
 
+Status BatchTrainer::stage_ends(double StageSeconds::* stage) {
+  if (seconds_ == nullptr) return {};
+  GLEANER_TRY(engine_.wait());
+  const auto now = std::chrono::steady_clock::now();
+  seconds_->*stage += std::chrono::duration<double>(now - stage_began_).count();
+  stage_began_ = now;
+  return {};
+}
+
 Status BatchTrainer::train(std::span<const CohortTurn> turns, std::span<FusedSelection> selections, const Take& take) {
   GLEANER_CHECK(selections.empty() || selections.size() == turns.size());
   std::vector<std::size_t> good;
@@ -199,7 +208,9 @@ Status BatchTrainer::train(std::span<const CohortTurn> turns, std::span<FusedSel
     std::vector<Progress> progress(work.turns.size());
     GLEANER_TRY(engine_.download(memory_->progress, std::span(progress)));
     if (!selections.empty()) GLEANER_TRY(select(work, progress, selections));
+    GLEANER_TRY(stage_ends(&StageSeconds::select));
     GLEANER_TRY(hand_over(work, progress, turns, tell));
+    GLEANER_TRY(stage_ends(&StageSeconds::fetch));
     first += work.turns.size();
   }
   tell(turns.size(), LocalResult{});

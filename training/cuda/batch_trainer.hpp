@@ -7,6 +7,7 @@
 // With products that know counts (products.hpp) a device's result is the same bits in every wave; with cuBLAS it may
 // differ in rounding from one size of a wave to another.
 
+#include <chrono>
 #include <list>
 #include <memory>
 #include <optional>
@@ -29,6 +30,14 @@ struct WaveFigures {
 };
 std::string text(const WaveFigures& figures);
 
+// Where the time of waves went, added up. Every stage is waited for, which is time that they share otherwise.
+struct StageSeconds {
+  double prepare = 0.0;  // orders drawn, tables and models on the device
+  double steps = 0.0;
+  double select = 0.0;
+  double fetch = 0.0;  // deltas on the host, and what is done with them
+};
+
 class BatchTrainer final : public WaveTrainer {
  public:
   // The engine outlives the trainer. Errors: bad_input (labels beyond the classes, another shape), out of memory.
@@ -42,6 +51,8 @@ class BatchTrainer final : public WaveTrainer {
 
   // Never more devices in a wave than that; 0: no limit but the budget.
   void limit_wave(std::uint32_t devices) { limit_ = devices; }
+
+  void measure(StageSeconds* seconds) { seconds_ = seconds; }  // null: no longer
 
   Status train(std::span<const CohortTurn> turns, std::span<FusedSelection> selections, const Take& take) override;
   std::string describe() const override;
@@ -71,6 +82,7 @@ class BatchTrainer final : public WaveTrainer {
   Status select(const WaveWork& work, std::span<const Progress> progress, std::span<FusedSelection> selections);
   Status hand_over(const WaveWork& work, std::span<const Progress> progress, std::span<const CohortTurn> turns,
                    const Take& take);
+  Status stage_ends(double StageSeconds::* stage);
   Step step(std::uint32_t devices, float learning_rate) const;
 
   Engine& engine_;
@@ -84,6 +96,8 @@ class BatchTrainer final : public WaveTrainer {
   Buffer<std::uint8_t> labels_;
   Samples on_device_;
   std::uint32_t limit_ = 0;
+  StageSeconds* seconds_ = nullptr;
+  std::chrono::steady_clock::time_point stage_began_;
   std::optional<WaveMemory> memory_;
   std::list<Graph> graphs_;  // the last used in front; of memory_
   std::optional<WaveFigures> last_;

@@ -40,9 +40,11 @@ Status BatchTrainer::train_wave(const WaveWork& work, std::span<const CohortTurn
   GLEANER_TRY(fill_slots(work, turns));
   GLEANER_TRY(set_starts(work, turns));
   const Step all = step(static_cast<std::uint32_t>(work.turns.size()), learning_rate);
+  GLEANER_TRY(stage_ends(&StageSeconds::prepare));
   GLEANER_TRY(all.enqueue_beginning());
   GLEANER_TRY(run_steps(work, learning_rate));
-  return all.enqueue_end();
+  GLEANER_TRY(all.enqueue_end());
+  return stage_ends(&StageSeconds::steps);
 }
 
 Status BatchTrainer::fill_slots(const WaveWork& work, std::span<const CohortTurn> turns) {
