@@ -1,8 +1,8 @@
 #pragma once
 // Local work of many devices at once on a GPU, or on the emulation: a wave of as many devices as a budget has room for,
 // one launch a kernel for all of them. The data set lies on the device once; every turn draws the order of its samples
-// as train_local() does. The launches of a few steps are a graph, made once for every (devices, rows, steps) and
-// started again and again.
+// as train_local() does. The launches of a few steps are a graph for every (devices, rows, steps) that comes
+// again, made once.
 //
 // With products that know counts (products.hpp) a device's result is the same bits in every wave; with cuBLAS it may
 // differ in rounding from one size of a wave to another.
@@ -63,7 +63,7 @@ class BatchTrainer final : public WaveTrainer {
     std::uint32_t devices = 0;
     std::uint32_t steps = 0;
     float learning_rate = 0.0F;
-    Handle handle;
+    Handle handle;  // empty: these steps have come once, launch by launch
   };
 
   BatchTrainer(Engine& engine, std::unique_ptr<Products> products, const TrainingLaunches& launches,

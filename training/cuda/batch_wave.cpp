@@ -105,28 +105,32 @@ Status BatchTrainer::run_steps(const WaveWork& work, float learning_rate) {
   return {};
 }
 
+// The first time launch by launch: what has never run prepares itself at its first launch, which a capture may not
+// allow, and steps that come only once are no graph worth making.
 Status BatchTrainer::run_piece(std::uint32_t devices, std::uint32_t steps, float learning_rate) {
   if (memory_->room.has_gradient) learning_rate = 0.0F;  // no launch has it among its arguments
+  const Step one = step(devices, learning_rate);
+  const auto all = [&]() -> Status {
+    for (std::uint32_t i = 0; i < steps; ++i) GLEANER_TRY(one.enqueue());
+    return {};
+  };
   const auto known = std::ranges::find_if(graphs_, [&](const Graph& graph) {
     return graph.devices == devices && graph.steps == steps && graph.learning_rate == learning_rate;
   });
-  if (known != graphs_.end()) {
-    graphs_.splice(graphs_.begin(), graphs_, known);
-  } else {
-    const Step one = step(devices, learning_rate);
-    const auto all = [&]() -> Status {
-      for (std::uint32_t i = 0; i < steps; ++i) GLEANER_TRY(one.enqueue());
-      return {};
-    };
-    GLEANER_ASSIGN(auto handle, engine_.capture(all));
-    graphs_.push_front({devices, steps, learning_rate, std::move(handle)});
+  if (known == graphs_.end()) {
+    graphs_.push_front({devices, steps, learning_rate, {}});
     if (graphs_.size() > kGraphsKept) {
       GLEANER_TRY(engine_.wait());  // it may run still
       graphs_.pop_back();
     }
+    return all();
   }
-  return engine_.done(engine_.driver().launch_graph(graphs_.front().handle.get(), engine_.stream()),
-                      "starting the steps");
+  graphs_.splice(graphs_.begin(), graphs_, known);
+  Handle& handle = graphs_.front().handle;
+  if (handle.get() == nullptr) {
+    GLEANER_ASSIGN(handle, engine_.capture(all));
+  }
+  return engine_.done(engine_.driver().launch_graph(handle.get(), engine_.stream()), "starting the steps");
 }
 
 Step BatchTrainer::step(std::uint32_t devices, float learning_rate) const {

@@ -109,22 +109,52 @@ TEST(BatchTrainer, NeighboursChangeNoBit) {
   EXPECT_EQ(alone.results[0]->delta, both.results[0]->delta);
 }
 
+// The first time launch by launch, then as a graph: with the same bits.
 TEST(BatchTrainer, AWaveCostsTheSameLaunchesWhateverItsSizeAndItsGraphServesAgain) {
   const auto launches = [](std::size_t devices) {
     const Cohort cohort("mlp", 4, std::vector<std::uint32_t>(devices, 12), 2);
     Bench bench;
     const auto trainer = bench.trainer(cohort);
-    EXPECT_TRUE(train(*trainer, cohort.turns).status);
-    const auto graphs = bench.driver.captured_graphs();
-    const auto starts = bench.driver.graph_launch_count();
+    const auto first = train(*trainer, cohort.turns);
+    EXPECT_TRUE(first.status);
+    EXPECT_EQ(bench.driver.captured_graphs(), 0U);
     const auto before = bench.driver.launch_count();
-    EXPECT_GT(graphs, 0U);
-    EXPECT_TRUE(train(*trainer, cohort.turns).status);
-    EXPECT_EQ(bench.driver.captured_graphs(), graphs);
-    EXPECT_EQ(bench.driver.graph_launch_count(), 2 * starts);
-    return bench.driver.launch_count() - before;
+    for (const std::uint64_t times : {1U, 2U, 3U}) {
+      const auto again = train(*trainer, cohort.turns);
+      EXPECT_TRUE(again.status);
+      EXPECT_EQ(bench.driver.captured_graphs(), 1U);
+      EXPECT_EQ(bench.driver.graph_launch_count(), times);
+      EXPECT_EQ(bench.driver.launch_count(), before + times * before);
+      for (std::size_t i = 0; i < devices; ++i) EXPECT_EQ(again.results[i]->delta, first.results[i]->delta);
+    }
+    return before;
   };
   EXPECT_EQ(launches(1), launches(9));
+}
+
+// So does the graph of another learning rate, of other tables, and after other waves.
+TEST(BatchTrainer, GraphsOfManyWavesGiveTheBitsOfFreshOnes) {
+  Cohort cohort("mlp", 4, {12, 5, 9, 30, 2}, 2);
+  Bench bench;
+  const auto trainer = bench.trainer(cohort);
+  for (std::uint32_t round = 0; round < 12; ++round) {
+    SCOPED_TRACE(round);
+    for (CohortTurn& turn : cohort.turns) {
+      turn.work.learning_rate = round % 3 == 1 ? 0.1F : 0.05F;
+      turn.work.momentum = round == 6 ? 0.9F : 0.0F;
+      turn.work.max_steps = round == 5 ? 3 : 0;
+      turn.turn.round = round / 2;
+    }
+    const std::span<const CohortTurn> some = std::span(cohort.turns).first(round % 2 == 0 ? 5 : 3);
+    Bench fresh;
+    const auto expected = train(*fresh.trainer(cohort), some);
+    const auto actual = train(*trainer, some);
+    ASSERT_TRUE(expected.status && actual.status);
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      EXPECT_EQ(actual.results[i]->delta, expected.results[i]->delta) << i;
+    }
+  }
+  EXPECT_GT(bench.driver.graph_launch_count(), 0U);
 }
 
 // Many steps are pieces, and slots that have ended drop out of them.
