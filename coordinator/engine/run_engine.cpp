@@ -112,7 +112,7 @@ void RunEngine::update_arrived(const DeviceName& device, const Update& meta, std
   const std::uint64_t bytes = payload ? payload->size() : 0;
   report_transfer(device, bytes, transfer);
   report_training(device, meta.samples, meta.compute_ms);
-  if (payload && machine_->plan_is_open(meta.plan)) {
+  if (payload && machine_->plan_is_open(meta.plan) && payload_bytes_max_of(device, meta.plan) > 0) {
     const bool first = payloads_.try_emplace(meta.plan, HeldPayload{device, std::move(payload)}).second;
     if (!first) {
       // The same plan's payload is being worked on; this one is not needed to say so.
@@ -160,9 +160,10 @@ void RunEngine::resume() {
   handle(round::Resumed{});
 }
 
-std::uint64_t RunEngine::payload_bytes_max_of(PlanId plan) const {
+std::uint64_t RunEngine::payload_bytes_max_of(const DeviceName& device, PlanId plan) const {
   const auto it = plan_rows_.find(plan);
-  return it == plan_rows_.end() ? 0 : payload_bytes_max(model_->upload_grouping(), it->second.entries_max);
+  if (it == plan_rows_.end() || it->second.device != device) return 0;
+  return payload_bytes_max(model_->upload_grouping(), it->second.entries_max);
 }
 
 void RunEngine::copy_model(std::function<void(std::vector<float>, Version, std::uint64_t)> done) {

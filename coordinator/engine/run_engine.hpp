@@ -88,8 +88,8 @@ class RunEngine : public std::enable_shared_from_this<RunEngine> {
   void resume();
   // The newest model, copied on the compute thread, then done(parameters, version, hash) on the loop.
   void copy_model(std::function<void(std::vector<float>, Version, std::uint64_t)> done);
-  // The most payload bytes an update to this plan may have; 0 when the plan is not open.
-  std::uint64_t payload_bytes_max_of(PlanId plan) const;
+  // The most payload bytes an update of this device to this plan may have; 0 when the device has no such open plan.
+  std::uint64_t payload_bytes_max_of(const DeviceName& device, PlanId plan) const;
 
  private:
   RunEngine(const RunRow& row, RunSettings settings, Needs needs);

@@ -114,7 +114,7 @@ asio::awaitable<bool> DeviceConnection::receive_update(FrameHeader header) {
 asio::awaitable<bool> DeviceConnection::begin_upload(Update update) {
   drop_upload();
   ignored_plan_ = {};
-  const std::uint64_t bytes_max = owner_.payload_bytes_max(update.plan);
+  const std::uint64_t bytes_max = owner_.payload_bytes_max(*this, update.plan);
   if (bytes_max == 0) {
     answer_unread(update);
     co_return *alive_;
@@ -129,7 +129,7 @@ asio::awaitable<bool> DeviceConnection::begin_upload(Update update) {
   const bool waited = !credit.has_room(update.total_bytes);
   const bool taken = co_await credit.take(update.total_bytes, alive_);
   if (!taken) co_return false;
-  if (waited && owner_.payload_bytes_max(update.plan) == 0) {
+  if (waited && owner_.payload_bytes_max(*this, update.plan) == 0) {
     credit.give(update.total_bytes);
     answer_unread(update);
     co_return *alive_;

@@ -28,7 +28,8 @@ class ConnectionOwner {
                        const Hello& hello) = 0;  // answer and register it
   virtual void accepted(DeviceConnection& connection, const Accept& accept) = 0;
   virtual void declined(DeviceConnection& connection, const Decline& decline) = 0;
-  virtual std::uint64_t payload_bytes_max(PlanId plan) = 0;  // 0: the plan is not open
+  // 0: the device has no such open plan.
+  virtual std::uint64_t payload_bytes_max(const DeviceConnection& connection, PlanId plan) = 0;
   virtual void update(DeviceConnection& connection, const Update& meta, std::shared_ptr<const Bytes> payload,
                       Duration transfer) = 0;
   virtual void refused(DeviceConnection& connection, PlanId plan, RefusalCode code, const std::string& detail) = 0;

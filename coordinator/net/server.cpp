@@ -282,9 +282,10 @@ void Server::works_again(const DeviceConnection& connection) {
   log_info("device {} works again", connection.device().value);
 }
 
-std::uint64_t Server::payload_bytes_max(PlanId plan) {
+std::uint64_t Server::payload_bytes_max(const DeviceConnection& connection, PlanId plan) {
   RunEngine* run = hooks_.active_run();
-  return run == nullptr ? 0 : std::min(run->payload_bytes_max_of(plan), config_.payload_bytes_per_device_max);
+  if (run == nullptr) return 0;
+  return std::min(run->payload_bytes_max_of(connection.device(), plan), config_.payload_bytes_per_device_max);
 }
 
 void Server::update(DeviceConnection& connection, const Update& meta, std::shared_ptr<const Bytes> payload,

@@ -79,7 +79,7 @@ class Server final : public Outbox, public ConnectionOwner {
   void greeted(const std::shared_ptr<DeviceConnection>& connection, const Hello& hello) override;
   void accepted(DeviceConnection& connection, const Accept& accept) override;
   void declined(DeviceConnection& connection, const Decline& decline) override;
-  std::uint64_t payload_bytes_max(PlanId plan) override;
+  std::uint64_t payload_bytes_max(const DeviceConnection& connection, PlanId plan) override;
   void update(DeviceConnection& connection, const Update& meta, std::shared_ptr<const Bytes> payload,
               Duration transfer) override;
   void refused(DeviceConnection& connection, PlanId plan, RefusalCode code, const std::string& detail) override;

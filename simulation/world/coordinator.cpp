@@ -217,7 +217,7 @@ void Coordinator::receive(std::uint32_t device, const Update& update, Duration s
   if (update.offset == 0) {
     uploads_.erase(device);
     ignored_.erase(device);
-    const std::uint64_t bytes_max = engine_->payload_bytes_max_of(update.plan);
+    const std::uint64_t bytes_max = engine_->payload_bytes_max_of(needs_.names->name_of(device), update.plan);
     Update meta = update;
     meta.bytes = {};
     if (bytes_max == 0) {

@@ -121,6 +121,19 @@ TEST(Faults, WithoutReproducibleARunStillEndsAndTheLogIsSound) {
   }
 }
 
+// Whoever answers another's plan is told so, whatever is being done with the true answer, which counts.
+TEST(Faults, AnotherDevicesPlanIsNoBusinessOfAThief) {
+  World calm({.toml = run_file("topk", "")});
+  ASSERT_TRUE(calm.run_to_end());
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    World world({.toml = run_file("topk", ""), .seed = seed, .thefts = 0.5});
+    ASSERT_TRUE(world.run_to_end()) << "seed " << seed << ": " << world.fatal() << " " << world.status().waiting_for;
+    EXPECT_GT(world.thefts(), 5U);
+    EXPECT_EQ(world.thefts_refused(), world.thefts()) << "seed " << seed;
+    EXPECT_EQ(world.status().row.model_hash, calm.status().row.model_hash) << "seed " << seed;
+  }
+}
+
 // The outcome that a connection asked for is still being looked up when the next connection begins.
 TEST(Faults, ConnectionsThatComeAndGoOnlyGetWhatTheyAccepted) {
   const std::string more = "quorum = 0.6\ndeadline = \"10s\"\n";

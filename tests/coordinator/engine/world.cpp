@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <unistd.h>
+#include <algorithm>
 
 #include "common/check.hpp"
 #include "protocol/aligned_buffer.hpp"
@@ -31,10 +32,10 @@ void through_bytes(const Bytes& frame, Sender sender, Use use) {
 class FullStore final : public StateStore {
  public:
   explicit FullStore(std::function<bool()> is_full) : is_full_(std::move(is_full)), below_(make_memory_store()) {}
-  Result<std::optional<Bytes>> load(RunId run) override { return below_->load(run); }
-  Status save(RunId run, ByteView state) override {
+  Result<std::shared_ptr<const Bytes>> load(RunId run) override { return below_->load(run); }
+  Status save(RunId run, Bytes state) override {
     if (is_full_()) return fail(ErrorCode::no_space, "No space left on device");
-    return below_->save(run, state);
+    return below_->save(run, std::move(state));
   }
   Status prune(RunId in_use, std::size_t keep) override { return below_->prune(in_use, keep); }
 
@@ -234,6 +235,12 @@ DeviceState World::device_state(std::uint32_t i) {
 }
 
 void World::send(const DeviceName& name, const Message& message) {
+  if (const auto* refused = std::get_if<Refused>(&message)) {
+    if (stolen_.contains({name.value, refused->plan.value})) {
+      thefts_refused_ += refused->code == RefusalCode::stale_plan ? 1 : 0;
+      return;
+    }
+  }
   Device& device = device_of(name);
   if (device.connected && device.greeted && !device.accepted && std::holds_alternative<Plan>(message))
     fatal_ = "device " + name.value + " gets a plan on a connection that accepted nothing";
@@ -283,17 +290,36 @@ void World::dispatch(Device& device, const Message& message) {
     device.accepted = true;
     engine_->device_accepted(device.name, *accept);
   } else if (const auto* update = std::get_if<Update>(&message)) {
-    Update meta = *update;
-    meta.bytes = {};
-    std::shared_ptr<const Bytes> payload;
-    if (engine_->payload_bytes_max_of(update->plan) >= update->total_bytes) {
-      payload = std::make_shared<const Bytes>(update->bytes.begin(), update->bytes.end());
-      held_bytes_ += payload->size();
-    }
-    engine_->update_arrived(device.name, meta, payload, std::chrono::milliseconds(5));
+    const bool before = random_.uniform() < 0.5;
+    const bool stolen = spec_.thefts > 0.0 && random_.uniform() < spec_.thefts;
+    if (stolen && before) steal(device, *update);
+    arrive(device.name, *update);
+    if (stolen && !before) steal(device, *update);
   } else if (const auto* skip = std::get_if<Skip>(&message)) {
     engine_->skip_arrived(device.name, *skip);
   }
+}
+
+void World::arrive(const DeviceName& device, const Update& update) {
+  Update meta = update;
+  meta.bytes = {};
+  std::shared_ptr<const Bytes> payload;
+  // A server does not read what is too long; a thief's arrives whole, as if the plan had become another's meanwhile.
+  const bool is_theft = stolen_.contains({device.value, update.plan.value});
+  if (is_theft || engine_->payload_bytes_max_of(device, update.plan) >= update.total_bytes) {
+    payload = std::make_shared<const Bytes>(update.bytes.begin(), update.bytes.end());
+    held_bytes_ += payload->size();
+  }
+  engine_->update_arrived(device, meta, payload, std::chrono::milliseconds(5));
+}
+
+void World::steal(const Device& from, const Update& update) {
+  const auto thief = std::ranges::find_if(devices_, [&](const auto& device) { return device.get() != &from; });
+  ++thefts_;
+  stolen_.insert({(*thief)->name.value, update.plan.value});
+  Update lie = update;
+  ++lie.digest.value;
+  arrive((*thief)->name, lie);
 }
 
 void World::feed(Device& device, const session::Event& event) {

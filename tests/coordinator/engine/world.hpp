@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -36,7 +37,8 @@ struct WorldSpec {
   double disconnects = 0.0;  // chance that a step cuts a device's connection
   double device_crashes = 0.0;
   double coordinator_crashes = 0.0;
-  double full_disks = 0.0;         // chance that a device finds no room for its state
+  double full_disks = 0.0;  // chance that a device finds no room for its state
+  double thefts = 0.0;      // chance that another device answers a plan as its own does, a moment before or after
   bool reconnect_at_once = false;  // while the coordinator still works on what the last connection said
 };
 
@@ -55,6 +57,8 @@ class World final : public Outbox {
   RunId run() const { return row_.id; }
   std::uint64_t crashes() const { return crashes_; }
   std::uint64_t unsaved() const { return unsaved_; }
+  std::uint64_t thefts() const { return thefts_; }
+  std::uint64_t thefts_refused() const { return thefts_refused_; }
   const std::string& fatal() const { return fatal_; }
 
   void send(const DeviceName& device, const Message& message) override;
@@ -93,6 +97,8 @@ class World final : public Outbox {
   void deliver(Device& device, Bytes frame);
   void from_device(Device& device, const Message& message);
   void dispatch(Device& device, const Message& message);
+  void steal(const Device& from, const Update& update);
+  void arrive(const DeviceName& device, const Update& update);
   void feed(Device& device, const session::Event& event);
   void perform(Device& device, session::Action action);
   void work(Device& device, std::function<session::Event()> job);
@@ -112,6 +118,9 @@ class World final : public Outbox {
   std::uint64_t held_bytes_ = 0;
   std::uint64_t crashes_ = 0;
   std::uint64_t unsaved_ = 0;
+  std::uint64_t thefts_ = 0;
+  std::uint64_t thefts_refused_ = 0;
+  std::set<std::pair<std::string, std::uint64_t>> stolen_;  // by whom, and which plan
   bool finished_ = false;
   std::string fatal_;
 };

@@ -21,7 +21,7 @@ class FakeOwner final : public ConnectionOwner {
   void greeted(const std::shared_ptr<DeviceConnection>& connection, const Hello& hello) override;
   void accepted(DeviceConnection&, const Accept&) override {}
   void declined(DeviceConnection&, const Decline&) override {}
-  std::uint64_t payload_bytes_max(PlanId) override { return bytes_max; }
+  std::uint64_t payload_bytes_max(const DeviceConnection&, PlanId) override { return bytes_max; }
   void update(DeviceConnection&, const Update& meta, std::shared_ptr<const Bytes> payload, Duration) override;
   void refused(DeviceConnection&, PlanId, RefusalCode code, const std::string&) override { refusals.push_back(code); }
   void skip(DeviceConnection&, const Skip&) override {}
