@@ -19,6 +19,7 @@ constexpr double kBytesPerKbit = 128.0;
 constexpr double kTrainingPerInference = 3.0;
 
 constexpr double kMostSeconds = 1e9;
+constexpr double kLeastCapacity = 1e-9;  // of what is divided by, or is a rate: both ways stay finite
 
 class Trace {
  public:
@@ -62,9 +63,9 @@ class Trace {
   Result<double> number(std::size_t entry, std::string_view name) const {
     GLEANER_ASSIGN(const pickle::Value* value, field(entry, name));
     const auto found = as_number(*value);
-    if (!found || !(*found > 0.0) || *found > kMostSeconds) {
-      return mistake(
-          entry, fmt::format("\"{}\" is {}, expected a number above 0, at most 1e9", name, document_.describe(*value)));
+    if (!found || !(*found >= kLeastCapacity) || *found > kMostSeconds) {
+      return mistake(entry,
+                     fmt::format("\"{}\" is {}, expected a number from 1e-9 to 1e9", name, document_.describe(*value)));
     }
     return *found;
   }

@@ -125,9 +125,12 @@ TEST_F(Traces, FedScaleMistakesNameFileAndEntry) {
   EXPECT_EQ(capacity_refusal("(I7\nI5\nd."), "capacity: entry 1 (key 7): is 5, expected a dictionary");
   EXPECT_EQ(capacity_refusal("(I7\n(S'computation'\nF2.5\ndd."), "capacity: entry 1 (key 7): has no \"communication\"");
   EXPECT_EQ(capacity_refusal("(I7\n(S'computation'\nI0\nS'communication'\nI1\ndd."),
-            "capacity: entry 1 (key 7): \"computation\" is 0, expected a number above 0, at most 1e9");
+            "capacity: entry 1 (key 7): \"computation\" is 0, expected a number from 1e-9 to 1e9");
+  // Its inverse is no rate.
+  EXPECT_THAT(capacity_refusal("(I7\n(S'computation'\nF1e-308\nS'communication'\nI1\ndd."),
+              HasSubstr("expected a number from 1e-9 to 1e9"));
   EXPECT_EQ(capacity_refusal("(I7\n(S'computation'\nFnan\nS'communication'\nI1\ndd."),
-            "capacity: entry 1 (key 7): \"computation\" is nan, expected a number above 0, at most 1e9");
+            "capacity: entry 1 (key 7): \"computation\" is nan, expected a number from 1e-9 to 1e9");
   EXPECT_THAT(capacity_refusal("cos\nsystem\n."), HasSubstr("capacity: byte 0: the opcode 0x63"));
 }
 
@@ -144,7 +147,7 @@ TEST_F(Traces, BehaviourMistakesNameTheirPlace) {
   EXPECT_EQ(behaviour_refusal(entry("I-3\n", "I4\n", "I10\n")),
             "behaviour: entry 1 (key \"d\"): \"active\"[0] is -3, expected seconds from 0 to 1e9");
   EXPECT_EQ(behaviour_refusal(entry("I3\n", "I4\n", "I0\n")),
-            "behaviour: entry 1 (key \"d\"): \"finish_time\" is 0, expected a number above 0, at most 1e9");
+            "behaviour: entry 1 (key \"d\"): \"finish_time\" is 0, expected a number from 1e-9 to 1e9");
 }
 
 TEST_F(Traces, WindowsMayOverlapAndRunOver) {
