@@ -8,6 +8,7 @@
 
 #include "common/check.hpp"
 #include "common/text.hpp"
+#include "kernels/arithmetic.hpp"
 
 namespace gleaner {
 namespace {
@@ -97,8 +98,8 @@ Admitted<std::vector<float>> apply_catch_up(CatchUpKind kind, ByteView bytes, st
   std::vector<float> model(from.begin(), from.end());
   const auto hash = apply_kind(kind, model, bytes, tensors, kernels);
   if (!hash) return std::unexpected(hash.error());
-  const auto wild = std::ranges::find_if(model, [](float w) { return !std::isfinite(w); });
-  if (wild != model.end()) {
+  if (!all_finite(model)) {
+    const auto wild = std::ranges::find_if(model, [](float w) { return !std::isfinite(w); });
     return refuse(RefusalCode::non_finite, fmt::format("parameter {} would be {}", wild - model.begin(), *wild));
   }
   if (*hash != base_hash) {

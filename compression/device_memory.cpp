@@ -5,10 +5,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
 #include "common/check.hpp"
+#include "kernels/arithmetic.hpp"
 
 namespace gleaner {
 namespace {
@@ -16,10 +16,6 @@ namespace {
 constexpr std::uint8_t kFormatVersion = 1;
 
 std::size_t state_size(MemoryKind kind, std::uint32_t dimension) { return kind == MemoryKind::none ? 0 : dimension; }
-
-bool all_finite(std::span<const float> values) {
-  return std::ranges::all_of(values, [](float value) { return std::isfinite(value); });
-}
 
 bool is_valid(const SparseVector& vector) {
   const auto& indices = vector.indices;
@@ -84,10 +80,19 @@ std::uint32_t DeviceMemory::settle(Outcome outcome) {
   return static_cast<std::uint32_t>(sent.indices.size());
 }
 
+std::size_t DeviceMemory::size_bytes() const {
+  return 7 + 4 * state_.size() + (pending_ ? 4 + 8 * pending_->indices.size() : 0);
+}
+
 Bytes DeviceMemory::to_bytes() const {
   Bytes bytes;
-  const std::size_t entries = pending_ ? pending_->indices.size() : 0;
-  bytes.reserve(11 + 4 * state_.size() + 8 * entries);
+  bytes.reserve(size_bytes());
+  append_to(bytes);
+  return bytes;
+}
+
+void DeviceMemory::append_to(Bytes& bytes) const {
+  const std::size_t end = bytes.size() + size_bytes();
   ByteWriter out(bytes);
   out.put(kFormatVersion);
   out.put(static_cast<std::uint8_t>(kind_));
@@ -95,11 +100,11 @@ Bytes DeviceMemory::to_bytes() const {
   out.put_array(std::span(state_));
   out.put(static_cast<std::uint8_t>(pending_ ? 1 : 0));
   if (pending_) {
-    out.put(static_cast<std::uint32_t>(entries));
+    out.put(static_cast<std::uint32_t>(pending_->indices.size()));
     out.put_array(std::span(pending_->indices));
     out.put_array(std::span(pending_->values));
   }
-  return bytes;
+  GLEANER_CHECK(bytes.size() == end);
 }
 
 Result<DeviceMemory> DeviceMemory::from_bytes(ByteView bytes, MemoryKind kind, std::uint32_t dimension) {

@@ -44,6 +44,8 @@ class DeviceMemory {
   // many coordinates were zeroed because their content was refused: the caller's alarm.
   std::uint32_t settle(Outcome outcome);
 
+  std::size_t size_bytes() const;  // of to_bytes()
+  void append_to(Bytes& out) const;
   Bytes to_bytes() const;
   // Strict: kind and dimension must be the expected ones; anything else about the bytes is an Error (corrupt).
   static Result<DeviceMemory> from_bytes(ByteView bytes, MemoryKind kind, std::uint32_t dimension);

@@ -70,7 +70,8 @@ void Stage::serve() {
                       .kernels = kernels_,
                       .spec = spec,
                       .lineage = Coordinator::kLineage,
-                      .model = *model};
+                      .model = *model,
+                      .first_model = initial_parameters(*model, spec.seed)};
   WorkerScratch scratch;
   ranks_->serve([&](ByteView bytes) {
     const auto request = decode_request(bytes);

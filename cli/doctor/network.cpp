@@ -16,6 +16,7 @@
 
 #include "cli/doctor/handshake.hpp"
 #include "cli/doctor/listeners.hpp"
+#include "common/descriptor.hpp"
 #include "protocol/link/host_port.hpp"
 
 namespace gleaner::cli {

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <boost/json.hpp>
@@ -8,9 +9,11 @@
 
 #include "cli/commands.hpp"
 #include "cli/new_file.hpp"
+#include "cli/simulate/output_folder.hpp"
 #include "cli/simulate/progress.hpp"
 #include "common/log.hpp"
 #include "common/text.hpp"
+#include "simulation/finished.hpp"
 #include "simulation/output/plot.hpp"
 #include "simulation/stage.hpp"
 #include "simulation/trials.hpp"
@@ -40,6 +43,8 @@ static_assert(std::atomic<bool>::is_always_lock_free);
 // The first asks for an end after the round, the second does not wait for it.
 void on_interrupt(int) {
   if (interrupted.exchange(true)) std::_Exit(130);
+  constexpr std::string_view kHeard = "\nStops after this round; a second signal stops at once.\n";
+  (void)!::write(STDERR_FILENO, kHeard.data(), kHeard.size());
 }
 
 Result<Experiment> experiment_of(const SimulateOptions& options) {
@@ -100,19 +105,35 @@ Status write_json(const std::string& path, const std::string& text) {
   return file.commit();
 }
 
+std::string where_it_lies(const std::string& folder, std::uint64_t model_hash) {
+  return fmt::format("Rounds: {0}/rounds.jsonl and .csv   model: {0}/state/run.db   hash: {1}\n", folder,
+                     to_hex(model_hash));
+}
+
+Status tell_finished(Console& console, const Stage& stage, const FinishedExperiment& finished) {
+  console.out << final_table(stage.label(), finished.rounds)
+              << "Finished already: there is nothing to go on with. More rounds are another experiment.\n"
+              << where_it_lies(stage.experiment().output, finished.model_hash);
+  return {};
+}
+
 Status run_experiment(Console& console, const SimulateOptions& options) {
   GLEANER_ASSIGN(auto experiment, experiment_of(options));
   const std::string folder = experiment.output;
+  // Whether it can be written is said before the work, not after it.
+  if (!options.json_file.empty()) GLEANER_TRY(NewFile::create(options.json_file, Existing::replace));
   GLEANER_ASSIGN(const auto ranks, join_ranks());
   GLEANER_ASSIGN(auto stage, Stage::set(std::move(experiment), ranks.get()));
   if (ranks && ranks->rank() > 0) {
     stage->serve();
     return {};
   }
+  GLEANER_ASSIGN(const auto held, options.resume ? OutputFolder::reopen(folder) : OutputFolder::make(folder));
+  if (options.resume && options.json_file.empty()) {
+    GLEANER_ASSIGN(const auto finished, find_finished(stage->experiment(), folder));
+    if (finished) return tell_finished(console, *stage, *finished);
+  }
   if (!options.quiet) print_head(console, *stage);
-  std::error_code ec;
-  fs::create_directories(folder + "/state", ec);
-  if (ec) return fail(ErrorCode::bad_input, fmt::format("cannot make {}: {}", folder, ec.message()));
 
   std::optional<RoundOutput> output;
   std::optional<SimulationProgress> progress;
@@ -140,8 +161,7 @@ Status run_experiment(Console& console, const SimulateOptions& options) {
         federation->rounds_done(), federation->resumable_from());
   }
   if (end == Federation::End::time_limit) console.out << "The limit of virtual time is reached.\n";
-  console.out << fmt::format("Rounds: {0}/rounds.jsonl and .csv   model: {0}/state/run.db   hash: {1}\n", folder,
-                             to_hex(federation->status().row.model_hash));
+  console.out << where_it_lies(folder, federation->status().row.model_hash);
   if (options.json_file.empty()) return {};
   return write_json(options.json_file, summary_json(*stage, *federation, output->rounds()));
 }

@@ -179,8 +179,8 @@ Result<bool> DeviceRun::catch_up(const session::Task& task) {
   const bool from_seed =
       plan.sync == SyncKind::seeded || (plan.sync_from.value == 0 && !(same_model && state_.version.value == 0));
   if (from_seed && plan.sync != SyncKind::snapshot) {
-    seeded = initial_parameters(model_spec_, spec_.seed);
-    from = seeded;
+    if (needs_.first_model.empty()) seeded = initial_parameters(model_spec_, spec_.seed);
+    from = needs_.first_model.empty() ? seeded : needs_.first_model;
   } else if (plan.sync == SyncKind::snapshot) {
     seeded.resize(spec_.dimension);
     from = seeded;

@@ -65,6 +65,8 @@ class DeviceRun {
     // Memory to work in, of whoever runs many devices in turn; both outlive the run. Null: its own.
     Network* network = nullptr;
     LocalScratch* scratch = nullptr;
+    // What the run begins with, of whoever has it for many devices; outlives the run. Empty: it is drawn when needed.
+    std::span<const float> first_model = {};
     // What training gave, before anything of it is chosen; for those who check the books. May be empty.
     std::function<void(std::span<const float> update)> on_update = nullptr;
   };

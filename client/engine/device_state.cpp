@@ -58,7 +58,10 @@ Result<std::vector<float>> get_floats(ByteReader& in, std::uint64_t count) {
 
 Bytes to_bytes(const DeviceState& state, RunId run) {
   Bytes bytes;
-  bytes.reserve(state.model.size() * 8 + 4096);
+  // The state is some megabytes: it is written once, and never moved for want of room.
+  const std::size_t payload_bytes = state.answer && state.answer->payload ? state.answer->payload->size() : 0;
+  bytes.reserve((state.model.size() + state.rule_state.size()) * sizeof(float) + state.memory->size_bytes() +
+                payload_bytes + 256);
   ByteWriter out(bytes);
   out.put_bytes(as_bytes(kMagic));
   out.put(run.value);
@@ -68,9 +71,8 @@ Bytes to_bytes(const DeviceState& state, RunId run) {
   out.put(state.model_hash);
   out.put(static_cast<std::uint32_t>(state.memory->dimension()));
   if (state.has_model) out.put_array(std::span<const float>(state.model));
-  const Bytes memory = state.memory->to_bytes();
-  out.put_varint(memory.size());
-  out.put_bytes(memory);
+  out.put_varint(state.memory->size_bytes());
+  state.memory->append_to(bytes);
   out.put_varint(state.rule_state.size());
   out.put_array(std::span<const float>(state.rule_state));
   out.put<std::uint8_t>(state.ever_sent ? 1 : 0);

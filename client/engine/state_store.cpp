@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "common/check.hpp"
+#include "common/descriptor.hpp"
 #include "common/text.hpp"
 
 namespace gleaner {
@@ -28,20 +29,6 @@ Error from_errno(const std::string& what, const std::string& path) {
   return {full ? ErrorCode::no_space : ErrorCode::fatal, fmt::format("{} {}: {}", what, path, std::strerror(code))};
 }
 
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
-
 Status write_all(int fd, ByteView bytes, const std::string& path) {
   while (!bytes.empty()) {
     const auto written = ::write(fd, bytes.data(), bytes.size());
@@ -54,12 +41,12 @@ Status write_all(int fd, ByteView bytes, const std::string& path) {
 
 class FileStore final : public StateStore {
  public:
-  FileStore(fs::path directory, int lock) : directory_(std::move(directory)), lock_(lock) {}
+  FileStore(fs::path directory, Descriptor lock) : directory_(std::move(directory)), lock_(std::move(lock)) {}
 
-  Result<std::optional<Bytes>> load(RunId run) override {
+  Result<std::shared_ptr<const Bytes>> load(RunId run) override {
     const auto path = file_of(run);
     const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (file.get() < 0 && errno == ENOENT) return std::nullopt;
+    if (file.get() < 0 && errno == ENOENT) return nullptr;
     if (file.get() < 0) return fail(from_errno("cannot open", path));
     std::error_code ec;
     Bytes bytes(fs::file_size(path, ec));
@@ -72,10 +59,10 @@ class FileStore final : public StateStore {
       done += static_cast<std::size_t>(got);
     }
     bytes.resize(done);
-    return bytes;
+    return std::make_shared<const Bytes>(std::move(bytes));
   }
 
-  Status save(RunId run, ByteView state) override {
+  Status save(RunId run, Bytes state) override {
     const std::string path = file_of(run);
     const std::string beside = path + ".new";
     {
@@ -126,18 +113,18 @@ class FileStore final : public StateStore {
 
 class MemoryStore final : public StateStore {
  public:
-  Result<std::optional<Bytes>> load(RunId run) override {
+  Result<std::shared_ptr<const Bytes>> load(RunId run) override {
     const auto it = states_.find(run);
-    return it == states_.end() ? std::nullopt : std::optional(it->second);
+    return it == states_.end() ? nullptr : it->second;
   }
-  Status save(RunId run, ByteView state) override {
-    states_[run] = Bytes(state.begin(), state.end());
+  Status save(RunId run, Bytes state) override {
+    states_[run] = std::make_shared<const Bytes>(std::move(state));
     return {};
   }
   Status prune(RunId, std::size_t) override { return {}; }
 
  private:
-  std::map<RunId, Bytes> states_;
+  std::map<RunId, std::shared_ptr<const Bytes>> states_;
 };
 
 }  // namespace
@@ -149,14 +136,13 @@ Result<std::unique_ptr<StateStore>> open_file_store(const std::string& directory
     return fail(ErrorCode::bad_input, fmt::format("cannot make the state directory {}: {}", directory, ec.message()));
   fs::permissions(directory, fs::perms::owner_all, ec);
   const std::string lock_path = (fs::path(directory) / "lock").string();
-  const int lock = ::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (lock < 0) return fail(ErrorCode::bad_input, from_errno("cannot open", lock_path).message());
-  if (::flock(lock, LOCK_EX | LOCK_NB) != 0) {
-    ::close(lock);
+  Descriptor lock(::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (lock.get() < 0) return fail(ErrorCode::bad_input, from_errno("cannot open", lock_path).message());
+  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
     return fail(ErrorCode::conflict,
                 fmt::format("another client uses the state directory {} (it holds {})", directory, lock_path));
   }
-  return std::make_unique<FileStore>(directory, lock);
+  return std::make_unique<FileStore>(directory, std::move(lock));
 }
 
 std::unique_ptr<StateStore> make_memory_store() { return std::make_unique<MemoryStore>(); }

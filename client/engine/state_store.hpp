@@ -2,7 +2,6 @@
 // Where a device's state of a run lies: one blob, replaced as a whole or not at all.
 
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "common/bytes.hpp"
@@ -14,8 +13,8 @@ namespace gleaner {
 class StateStore {
  public:
   virtual ~StateStore() = default;
-  virtual Result<std::optional<Bytes>> load(RunId run) = 0;  // nothing: the run is new here
-  virtual Status save(RunId run, ByteView state) = 0;        // durable when it returns; no_space leaves the old state
+  virtual Result<std::shared_ptr<const Bytes>> load(RunId run) = 0;  // null: the run is new here
+  virtual Status save(RunId run, Bytes state) = 0;  // durable when it returns; no_space leaves the old state
   // Forgets ended runs but the newest `keep`.
   virtual Status prune(RunId in_use, std::size_t keep) = 0;
 };

@@ -14,25 +14,10 @@
 #include <string>
 #include <utility>
 
+#include "common/descriptor.hpp"
+
 namespace gleaner::simulation {
 namespace {
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&&) = delete;
-  ~Descriptor() { close(); }
-
-  int get() const { return fd_; }
-  void close() {
-    if (fd_ >= 0) ::close(fd_);
-    fd_ = -1;
-  }
-
- private:
-  int fd_;
-};
 
 std::unexpected<Error> system_failure(std::string_view what, int error) {
   return fail(ErrorCode::fatal, fmt::format("gnuplot: {}: {}", what, std::strerror(error)));

@@ -67,6 +67,24 @@ std::string get_text(ByteReader& in) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+Result<Bytes> read_manifest(const std::string& folder) {
+  const std::string path = folder + "/" + std::string(kManifest);
+  std::ifstream file(path, std::ios::binary);
+  if (!file) {
+    return fail(ErrorCode::not_found,
+                fmt::format("{}: there is no checkpoint to go on from; begin anew without --resume", folder));
+  }
+  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  const ByteView bytes = as_bytes(text);
+  ByteReader check(bytes.last(std::min(bytes.size(), sizeof(std::uint64_t))));
+  const ByteView content = bytes.first(bytes.size() - std::min(bytes.size(), sizeof(std::uint64_t)));
+  ByteReader in(content);
+  if (as_text(in.get_bytes(kMagic.size())) != kMagic || digest_of(content).value != check.get<std::uint64_t>())
+    return fail(ErrorCode::corrupt, path + ": damaged, or of another release");
+  const ByteView fields = content.subspan(kMagic.size());
+  return Bytes(fields.begin(), fields.end());
+}
+
 std::string database_of(std::uint32_t round) { return fmt::format("run-{}.db", round); }
 
 }  // namespace
@@ -166,21 +184,16 @@ Result<std::unique_ptr<Federation>> Federation::resume(Needs needs) {
   return federation;
 }
 
+Status Federation::check_resume(const Experiment& experiment, const std::string& folder) {
+  GLEANER_ASSIGN(const Bytes manifest, read_manifest(folder));
+  ByteReader in(manifest);
+  return simulation::check_resume(experiment, get_text(in));
+}
+
 Status Federation::read_checkpoint() {
-  const std::string path = path_of(std::string(kManifest));
-  std::ifstream file(path, std::ios::binary);
-  if (!file) {
-    return fail(ErrorCode::not_found,
-                fmt::format("{}: there is no checkpoint to go on from; begin anew without --resume", needs_.folder));
-  }
-  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  const ByteView bytes = as_bytes(text);
-  ByteReader check(bytes.last(std::min(bytes.size(), sizeof(std::uint64_t))));
-  const ByteView content = bytes.first(bytes.size() - std::min(bytes.size(), sizeof(std::uint64_t)));
-  ByteReader in(content);
-  if (as_text(in.get_bytes(kMagic.size())) != kMagic || digest_of(content).value != check.get<std::uint64_t>())
-    return fail(ErrorCode::corrupt, path + ": damaged, or of another release");
-  GLEANER_TRY(check_resume(*needs_.experiment, get_text(in)));
+  GLEANER_ASSIGN(const Bytes manifest, read_manifest(needs_.folder));
+  ByteReader in(manifest);
+  GLEANER_TRY(simulation::check_resume(*needs_.experiment, get_text(in)));
   needs_.checkpoint_every = in.get<std::uint32_t>();  // part of the experiment
   rounds_closed_ = rounds_told_ = checkpoint_round_ = in.get<std::uint32_t>();
   time_ = VirtualTime(in.get<Instant>());
@@ -190,7 +203,7 @@ Status Federation::read_checkpoint() {
   states.bytes = in.get<std::uint64_t>();
   bytes_given_ = in.get<LineBytes>();
   if (!network_->restore(in) || !coordinator_->restore_rates(in) || !in.ok() || !in.at_end())
-    return fail(ErrorCode::corrupt, path + ": its length does not match its content");
+    return fail(ErrorCode::corrupt, path_of(std::string(kManifest)) + ": its length does not match its content");
   GLEANER_TRY(states_->restore(states));
   const std::string database = path_of("run.db");
   const std::string copy = path_of(database_of(rounds_closed_));

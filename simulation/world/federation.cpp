@@ -221,8 +221,11 @@ void Federation::give_out() {
   }
 }
 
-Error Federation::stuck() const {
-  if (!coordinator_->is_up()) return {ErrorCode::fatal, "nothing happens any more: the coordinator is down"};
+Error Federation::stuck() const { return {ErrorCode::bad_input, "nothing happens any more: " + open_work()}; }
+
+// For people: what the federation waits for.
+std::string Federation::open_work() const {
+  if (!coordinator_->is_up()) return "the coordinator is down";
   std::string open;
   std::size_t more = 0;
   for (const auto& [name, device] : coordinator_->engine().devices()) {
@@ -235,10 +238,9 @@ Error Federation::stuck() const {
                         fleet_->describe(*names_.device_of(name)), device.open_plan.value);
   }
   const RunStatus now = status();
-  return {ErrorCode::bad_input,
-          fmt::format("nothing happens any more in round {} ({}{}{}): {} of {} devices take part{}{}", now.round,
-                      now.phase, now.waiting_for.empty() ? "" : ", ", now.waiting_for, coordinator_->accepted(),
-                      needs_.experiment->population.devices, open, more == 0 ? "" : fmt::format(" and {} more", more))};
+  return fmt::format("round {} ({}{}{}), {} of {} devices take part{}{}", now.round, now.phase,
+                     now.waiting_for.empty() ? "" : ", ", now.waiting_for, coordinator_->accepted(),
+                     needs_.experiment->population.devices, open, more == 0 ? "" : fmt::format(" and {} more", more));
 }
 
 Result<Federation::End> Federation::run(const std::atomic<bool>& stop) {
@@ -255,9 +257,7 @@ Result<Federation::End> Federation::run(const std::atomic<bool>& stop) {
     }
     if (limit > Duration{} && time_.now().since_start > limit) return leave(End::time_limit);
     if (time_.now() - last_close_ > kPatience) {
-      fail_with(Error(ErrorCode::bad_input,
-                      fmt::format("no round closed in a year of virtual time: {}",
-                                  coordinator_->is_up() ? status().waiting_for : "the coordinator is down")));
+      fail_with(Error(ErrorCode::bad_input, "no round closed in a year of virtual time: " + open_work()));
     }
     if (rounds_closed_ != std::exchange(rounds_seen, rounds_closed_) && stop.load()) return leave(End::stopped);
   }

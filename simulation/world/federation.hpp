@@ -43,6 +43,8 @@ class Federation final : private VirtualNetwork::Ends {
   static Result<std::unique_ptr<Federation>> create(Needs needs);
   // Goes on from the last checkpoint. not_found: there is none; bad_input: of another experiment, names the keys.
   static Result<std::unique_ptr<Federation>> resume(Needs needs);
+  // Whether resume() would find the state of this experiment there; its errors otherwise.
+  static Status check_resume(const Experiment& experiment, const std::string& folder);
   ~Federation() override;
 
   enum class End : std::uint8_t { finished, stopped, time_limit };
@@ -83,6 +85,7 @@ class Federation final : private VirtualNetwork::Ends {
   void crash_coordinator();
   void after_recovery();
   Error stuck() const;
+  std::string open_work() const;
   Result<End> leave(End end);
   // checkpoint.cpp
   Status restart();

@@ -20,14 +20,15 @@ constexpr std::uint32_t kDoublingsMax = 6;
 
 }  // namespace
 
-Fleet::Fleet(Needs needs, ModelSpec model)
+Fleet::Fleet(Needs needs, const ModelSpec& model)
     : needs_(std::move(needs)),
       jobs_{.data = needs_.data,
             .names = needs_.names,
             .kernels = needs_.kernels,
             .spec = needs_.spec,
             .lineage = needs_.lineage,
-            .model = std::move(model)},
+            .model = model,
+            .first_model = initial_parameters(model, needs_.spec.seed)},
       identity_{.software = "gleaner-client " GLEANER_VERSION,
                 .cores = std::max(1U, std::thread::hardware_concurrency())},
       joined_(needs_.count, 0) {

@@ -61,7 +61,7 @@ class Fleet {
     bool greets_frame_by_frame = false;  // also where the end of it is known; for tests
     std::function<void(Error)> on_fatal;
   };
-  Fleet(Needs needs, ModelSpec model);
+  Fleet(Needs needs, const ModelSpec& model);
   ~Fleet();
 
   void begin();  // all devices connect as soon as they can be reached

@@ -23,13 +23,10 @@ class JobStore final : public StateStore {
  public:
   JobStore(std::shared_ptr<const Bytes> state, bool is_full) : state_(std::move(state)), is_full_(is_full) {}
 
-  Result<std::optional<Bytes>> load(RunId) override {
-    const auto& newest = saved_ ? saved_ : state_;
-    return newest ? std::optional(*newest) : std::nullopt;
-  }
-  Status save(RunId, ByteView state) override {
+  Result<std::shared_ptr<const Bytes>> load(RunId) override { return saved_ ? saved_ : state_; }
+  Status save(RunId, Bytes state) override {
     if (is_full_) return fail(ErrorCode::no_space, "the device's disk is full");
-    saved_ = std::make_shared<const Bytes>(state.begin(), state.end());
+    saved_ = std::make_shared<const Bytes>(std::move(state));
     return {};
   }
   Status prune(RunId, std::size_t) override { return {}; }
@@ -56,7 +53,8 @@ struct Surroundings {
                             .store = &store,
                             .kernels = needs.kernels,
                             .clock = &clock,
-                            .name = needs.names->name_of(request.device)};
+                            .name = needs.names->name_of(request.device),
+                            .first_model = needs.first_model};
     if (scratch != nullptr) {
       device.network = &scratch->network_for(needs.model);
       device.scratch = &scratch->local;

@@ -45,6 +45,7 @@ struct JobNeeds {
   RunSpec spec;  // as it is offered
   Lineage lineage;
   ModelSpec model;
+  std::vector<float> first_model;  // what every run of that seed begins with
 };
 
 JobReply do_job(const JobNeeds& needs, const JobRequest& request, WorkerScratch& scratch);

@@ -1,8 +1,11 @@
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <sys/file.h>
 
 #include <boost/json.hpp>
 #include <fstream>
 
+#include "common/descriptor.hpp"
 #include "tests/cli/cli_run.hpp"
 
 namespace gleaner::cli {
@@ -91,8 +94,43 @@ TEST_F(Simulate, AFolderInUseIsNotWrittenOver) {
   EXPECT_EQ(rounds(), before);
 }
 
+TEST_F(Simulate, ResumedAfterItsEndItSaysSoAndStays) {
+  ASSERT_EQ(simulate({"--json", path("first.json")}).code, kOk);
+  const std::string before = read("out/rounds.jsonl");
+  const Ran again = simulate({"--resume"});
+  EXPECT_EQ(again.code, kOk) << again.err;
+  EXPECT_THAT(again.out, HasSubstr("Finished already"));
+  const auto figures = json::parse(read("first.json")).as_object();
+  EXPECT_THAT(again.out, HasSubstr(std::string(figures.at("model_hash").as_string())));
+  EXPECT_EQ(read("out/rounds.jsonl"), before);
+  // The figures that a killed one owes can still be had.
+  ASSERT_EQ(simulate({"--resume", "--json", path("second.json")}).code, kOk);
+  EXPECT_EQ(json::parse(read("second.json")).as_object().at("model_hash"), figures.at("model_hash"));
+}
+
+TEST_F(Simulate, OneFolderIsForOneAtATime) {
+  ASSERT_EQ(simulate({"--rounds", "2"}).code, kOk);
+  const std::string before = read("out/rounds.jsonl");
+  const Descriptor other(::open((path("out") + "/lock").c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_EQ(::flock(other.get(), LOCK_EX | LOCK_NB), 0);
+  for (const auto& options : {std::vector<std::string>{"--resume"}, std::vector<std::string>{}}) {
+    const Ran ran = simulate(options);
+    EXPECT_EQ(ran.code, kConflict);
+    EXPECT_THAT(ran.err, HasSubstr("another `gleaner simulate` is at work there"));
+  }
+  EXPECT_EQ(read("out/rounds.jsonl"), before);
+}
+
+TEST_F(Simulate, FiguresThatCannotBeWrittenAreToldBeforeTheWork) {
+  const Ran ran = simulate({"--json", path("missing") + "/out.json"});
+  EXPECT_EQ(ran.code, kUsage);
+  EXPECT_THAT(ran.err, HasSubstr("out.json"));
+  EXPECT_FALSE(std::filesystem::exists(path("out")));
+}
+
 TEST_F(Simulate, ResumeSaysWhatIsWrong) {
   EXPECT_THAT(simulate({"--resume"}).err, HasSubstr("no checkpoint"));
+  EXPECT_FALSE(std::filesystem::exists(path("out")));
   ASSERT_EQ(simulate({}).code, kOk);
   const auto before = rounds();
   write("e.toml", experiment("size = 5\nmin_devices = 4\nquorum = 0.7\ndeadline = \"30s\"\n"));
