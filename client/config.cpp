@@ -18,7 +18,7 @@ std::vector<Key> data_keys(DataBinding& data) {
   return {
       {.name = "path",
        .kind = config::readable_directory(data.path),
-       .description = "The directory with this device's data as IDX files, plain or gzip.",
+       .description = "The directory with this device's data: IDX files, plain or gzip, or those of CIFAR or LEAF.",
        .need = Need::required},
       {.name = "split",
        .kind = config::one_of(data.split, {"iid", "dirichlet"}),

@@ -22,9 +22,10 @@ struct Group {
   const char* name;
   void (*measure)(KernelRows&);
 };
-constexpr Group kGroups[] = {{"select", measure_select},   {"fused", measure_fused}, {"hard", measure_weak_spots},
-                             {"threads", measure_threads}, {"avx", measure_targets}, {"scatter", measure_scatter},
-                             {"codec", measure_codec}};
+constexpr Group kGroups[] = {{"select", measure_select},   {"fused", measure_fused},
+                             {"hard", measure_weak_spots}, {"threads", measure_threads},
+                             {"avx", measure_targets},     {"scatter", measure_scatter},
+                             {"codec", measure_codec},     {"coded", measure_scatter_coded}};
 
 const char* verdict(const KernelRow& row) {
   if (!row.open.empty()) return "open";
@@ -100,8 +101,8 @@ int main(int argc, char** argv) {
   std::string json;
   std::string only;
   app.add_option("--json", json, "also write the rows as JSON to this file");
-  app.add_option("--only", only, "one group: select, fused, hard, threads, avx, scatter or codec")
-      ->check(CLI::IsMember({"select", "fused", "hard", "threads", "avx", "scatter", "codec"}));
+  app.add_option("--only", only, "one group: select, fused, hard, threads, avx, scatter, coded or codec")
+      ->check(CLI::IsMember({"select", "fused", "hard", "threads", "avx", "scatter", "coded", "codec"}));
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

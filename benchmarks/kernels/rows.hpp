@@ -54,6 +54,7 @@ void measure_weak_spots(KernelRows& rows);
 void measure_threads(KernelRows& rows);
 void measure_targets(KernelRows& rows);
 void measure_scatter(KernelRows& rows);
+void measure_scatter_coded(KernelRows& rows);
 void measure_codec(KernelRows& rows);
 
 }  // namespace gleaner::bench

@@ -3,7 +3,9 @@
 #include <queue>
 
 #include "benchmarks/kernels/rows.hpp"
+#include "common/check.hpp"
 #include "common/random.hpp"
+#include "compression/payload_cursor.hpp"
 
 namespace gleaner::bench {
 namespace {
@@ -12,6 +14,9 @@ constexpr std::size_t kDimension = 10'000'000;
 constexpr std::size_t kUpdates = 100;
 constexpr std::uint32_t kEntries = 100'000;
 constexpr int kExponent = 40;
+constexpr float kClip = 1024.0F;
+const Grouping kGrouping{{static_cast<std::uint32_t>(kDimension)}};
+constexpr PayloadLimits kLimits{.entries_max = kEntries, .clip = kClip};
 
 struct Updates {
   std::vector<std::vector<std::uint32_t>> indices;
@@ -63,7 +68,108 @@ void merge_by_heap(const Updates& updates, std::vector<std::pair<std::uint32_t, 
   }
 }
 
+// The same updates as they come over the wire.
+std::vector<Bytes> encode(const Updates& updates, IndexPreference preference) {
+  std::vector<Bytes> payloads;
+  for (std::uint32_t u = 0; u < kUpdates; ++u) {
+    const SparseVector vector{.dimension = kDimension, .indices = updates.indices[u], .values = updates.values[u]};
+    payloads.push_back(encode_payload(vector, kGrouping, ValueFormat::int8, kClip, preference).bytes);
+  }
+  return payloads;
+}
+
+void add_as_they_come(const std::vector<Bytes>& payloads, const KernelTable& kernels, std::span<std::int64_t> sum) {
+  for (std::uint32_t u = 0; u < kUpdates; ++u) {
+    const auto decoded = decode_payload(payloads[u], kGrouping, kLimits);
+    kernels.scatter_add(sum, decoded->indices, decoded->values, 100 + u, kExponent);
+  }
+}
+
+void add_decoded_first(const std::vector<Bytes>& payloads, const KernelTable& kernels, std::span<std::int64_t> sum) {
+  std::vector<SparseVector> vectors;
+  std::vector<WeightedUpdate> views;
+  for (const Bytes& payload : payloads) vectors.push_back(*decode_payload(payload, kGrouping, kLimits));
+  for (std::uint32_t u = 0; u < kUpdates; ++u) views.push_back({vectors[u].indices, vectors[u].values, 100 + u});
+  kernels.scatter_add_many(sum, 0, views, kExponent);
+}
+
+struct Stream {
+  PayloadCursor cursor;
+  PayloadCursor::Block block;
+  std::size_t at = 0;
+};
+
+// What of the stream lies before `end`.
+void add_until(Stream& stream, std::uint32_t weight, std::size_t end, const KernelTable& kernels,
+               std::span<std::int64_t> sum) {
+  for (;;) {
+    if (stream.at == stream.block.indices.size()) {
+      stream.block = stream.cursor.next();
+      stream.at = 0;
+      if (stream.block.indices.empty()) return;
+    }
+    const auto rest = stream.block.indices.subspan(stream.at);
+    const auto stop = rest.back() < end ? rest.end() : std::ranges::lower_bound(rest, end);
+    const auto now = static_cast<std::size_t>(stop - rest.begin());
+    kernels.scatter_add(sum, rest.first(now), stream.block.values.subspan(stream.at, now), weight, kExponent);
+    stream.at += now;
+    if (now < rest.size()) return;
+  }
+}
+
+// All at once, each read along with the sums' blocks.
+void add_from_streams(const std::vector<Bytes>& payloads, const KernelTable& kernels, std::span<std::int64_t> sum) {
+  constexpr std::size_t kSumBlock = std::size_t{1} << 14;
+  std::vector<Stream> streams;
+  streams.reserve(kUpdates);
+  for (const Bytes& payload : payloads) {
+    streams.push_back({.cursor = *PayloadCursor::open(payload, kGrouping, kLimits), .block = {}});
+  }
+  for (std::size_t begin = 0; begin < sum.size(); begin += kSumBlock) {
+    for (std::uint32_t u = 0; u < kUpdates; ++u) add_until(streams[u], 100 + u, begin + kSumBlock, kernels, sum);
+  }
+}
+
+void decode_only(const std::vector<Bytes>& payloads) {
+  std::size_t entries = 0;
+  for (const Bytes& payload : payloads) entries += decode_payload(payload, kGrouping, kLimits)->indices.size();
+  GLEANER_CHECK(entries == kUpdates * kEntries);
+}
+
 }  // namespace
+
+void measure_scatter_coded(KernelRows& rows) {
+  const KernelTable& kernels = **kernels_for(Backend::cpu);
+  const Updates updates = make_updates();
+  std::vector<std::int64_t> sum(kDimension);
+  const auto clear = [&] { std::ranges::fill(sum, 0); };
+  const auto touch = [&] {
+    for (std::int64_t& entry : sum) ++entry;
+  };
+  const auto row = [&](std::string name, std::string code, IndexPreference preference, double target) {
+    const auto payloads = encode(updates, preference);
+    const auto times = take_turns({{[&] { add_as_they_come(payloads, kernels, sum); }, clear},
+                                   {[&] { add_decoded_first(payloads, kernels, sum); }, clear},
+                                   {[&] { add_from_streams(payloads, kernels, sum); }, clear},
+                                   {[&] { decode_only(payloads); }, {}},
+                                   {[&] { kernels.scatter_add_many(sum, 0, updates.views, kExponent); }, clear},
+                                   {touch, clear}},
+                                  9);
+    const auto speed = [&](std::size_t subject) { return 1e-3 * kUpdates * kEntries / median(times[subject]); };
+    rows.push_back({.name = std::move(name),
+                    .text = "M entries/s, the same updates from " + code + " and int8 values, one after another",
+                    .value = speed(0),
+                    .target = target,
+                    .beside = {{"all decoded first", speed(1), "M/s"},
+                               {"all read along with the sums", speed(2), "M/s"},
+                               {"decoding alone", speed(3), "M/s"},
+                               {"decoded before", speed(4), "M/s"},
+                               {"every sum touched once", median(times[5]), "ms"}},
+                    .open = {}});
+  };
+  row("scatter_rice", "Golomb-Rice", IndexPreference::bytes, 180.0);
+  row("scatter_elias_fano", "Elias-Fano", IndexPreference::speed, 320.0);
+}
 
 void measure_scatter(KernelRows& rows) {
   const KernelTable& kernels = **kernels_for(Backend::cpu);

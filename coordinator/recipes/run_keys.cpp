@@ -61,33 +61,35 @@ Section model_section(RunFile& file) {
 Section data_section(RunFile& file) {
   DatasetShape& shape = file.settings.shape;
   const char* note = "by data";
-  return {"data",
-          "The data by the name that devices bind to files, and the shape of its samples. The shape of `mnist` and "
-          "`fashion-mnist` is known.",
-          {{.name = "name",
-            .kind = config::name(file.settings.spec.data),
-            .description = "The name in the devices' files.",
-            .need = Need::required},
-           {.name = "evaluation",
-            .kind = config::readable_directory(file.settings.evaluation_data),
-            .description = "A directory on the coordinator with the held-out test set as IDX files; without it no "
-                           "accuracy is measured."},
-           {.name = "height",
-            .kind = config::integer(shape.height, {1, 1U << 24}),
-            .description = "Rows of pixels.",
-            .default_note = note},
-           {.name = "width",
-            .kind = config::integer(shape.width, {1, 1U << 24}),
-            .description = "Columns of pixels.",
-            .default_note = note},
-           {.name = "channels",
-            .kind = config::integer(shape.channels, {1, 1U << 24}),
-            .description = "Values of a pixel.",
-            .default_note = note},
-           {.name = "classes",
-            .kind = config::integer(shape.classes, {2, 256}),
-            .description = "Labels.",
-            .default_note = note}}};
+  return {
+      "data",
+      "The data by the name that devices bind to files, and the shape of its samples. The shape of `mnist` and "
+      "`fashion-mnist` is known.",
+      {{.name = "name",
+        .kind = config::name(file.settings.spec.data),
+        .description = "The name in the devices' files.",
+        .need = Need::required},
+       {.name = "evaluation",
+        .kind = config::readable_directory(file.settings.evaluation_data),
+        .description =
+            "A directory on the coordinator with the held-out test set, in a form that devices read too; without it no "
+            "accuracy is measured."},
+       {.name = "height",
+        .kind = config::integer(shape.height, {1, 1U << 24}),
+        .description = "Rows of pixels.",
+        .default_note = note},
+       {.name = "width",
+        .kind = config::integer(shape.width, {1, 1U << 24}),
+        .description = "Columns of pixels.",
+        .default_note = note},
+       {.name = "channels",
+        .kind = config::integer(shape.channels, {1, 1U << 24}),
+        .description = "Values of a pixel.",
+        .default_note = note},
+       {.name = "classes",
+        .kind = config::integer(shape.classes, {2, 256}),
+        .description = "Labels.",
+        .default_note = note}}};
 }
 
 Section training_section(RunFile& file) {
