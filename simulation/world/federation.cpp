@@ -221,7 +221,9 @@ void Federation::give_out() {
   }
 }
 
-Error Federation::stuck() const { return {ErrorCode::bad_input, "nothing happens any more: " + open_work()}; }
+Error Federation::stuck() const {
+  return {coordinator_->is_up() ? ErrorCode::bad_input : ErrorCode::fatal, "nothing happens any more: " + open_work()};
+}
 
 // For people: what the federation waits for.
 std::string Federation::open_work() const {
