@@ -20,7 +20,7 @@ std::unexpected<Error> corrupt(std::string what) {
 }  // namespace
 
 Accumulator::Accumulator(std::uint32_t dimension, const KernelTable& kernels)
-    : kernels_(&kernels), dimension_(dimension), sum_(dimension) {}
+    : kernels_(&on_host(kernels)), dimension_(dimension), sum_(dimension) {}
 
 void Accumulator::reset(const Grid& grid) {
   GLEANER_CHECK(is_valid(grid));

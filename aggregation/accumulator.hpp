@@ -15,9 +15,16 @@
 
 namespace gleaner {
 
+// An update as it came over the wire.
+struct CodedUpdate {
+  ByteView payload;
+  PayloadLimits limits;
+  std::uint32_t weight = 0;
+};
+
 class Accumulator {
  public:
-  // kernels must outlive the accumulator.
+  // kernels must outlive the accumulator. The sum is in the host's memory: a GPU's table gives way to the CPU's.
   Accumulator(std::uint32_t dimension, const KernelTable& kernels);
 
   void reset(const Grid& grid);  // GLEANER_CHECK: is_valid(grid)
@@ -26,6 +33,10 @@ class Accumulator {
   // update's indices and values were checked by decode_payload against the grid's clip. Weight 0 changes nothing.
   // A weight that is not admitted would void the promise that sums cannot overflow (GLEANER_CHECK).
   void fold(const SparseVector& update, std::uint32_t weight);
+  // decode_payload and fold of each, with the same sum and the same refusals, for many updates several times as fast:
+  // they are decoded side by side, each as far as a block of the sum that stays in the cache. What a refused one has
+  // added is taken back, exactly, since sums are integers. The weights of all must be admitted together.
+  std::vector<Admitted<PayloadBytes>> fold(std::span<const CodedUpdate> updates, const Grouping& grouping);
 
   const Grid& grid() const { return grid_; }
   std::span<const std::int64_t> sum() const { return sum_; }
@@ -45,6 +56,7 @@ class Accumulator {
 
  private:
   Status read(ByteView record);
+  Admitted<PayloadBytes> fold_whole(const CodedUpdate& update, const Grouping& grouping);
 
   const KernelTable* kernels_;
   std::uint32_t dimension_;

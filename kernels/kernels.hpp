@@ -117,4 +117,7 @@ Result<Backend> parse_backend(std::string_view name);
 // says once in the log what it chose. The tables live for the whole process.
 Result<const KernelTable*> kernels_for(Backend backend);
 
+// The table itself, or for the GPU's the CPU's: for work on memory of the host that a GPU would only copy to and fro.
+const KernelTable& on_host(const KernelTable& table);
+
 }  // namespace gleaner

@@ -53,4 +53,6 @@ Result<const KernelTable*> kernels_for(Backend backend) {
   return fail(ErrorCode::bad_input, "unknown kernel backend");
 }
 
+const KernelTable& on_host(const KernelTable& table) { return table.name == "cuda" ? cpu_kernels() : table; }
+
 }  // namespace gleaner

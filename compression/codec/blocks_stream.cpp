@@ -109,4 +109,10 @@ Admitted<std::size_t> BlocksStream::finish() const {
   return header_and_bitmaps_ + *numbers;
 }
 
+Admitted<std::size_t> BlocksStream::extent() const {
+  const auto numbers = numbers_.extent();
+  if (!numbers) return numbers;
+  return header_and_bitmaps_ + *numbers;
+}
+
 }  // namespace gleaner::codec

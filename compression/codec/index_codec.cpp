@@ -96,26 +96,6 @@ void put_blocks(const IndexPlan& plan, Indices indices, Bytes& out) {
   SplitWriter(plan.low_bits, numbers, out).put_gaps(plan.bytes - (out.size() - begin));
 }
 
-// Reads all indices of a group, every block to where it shall go.
-template <class BlockAt>
-Admitted<void> walk(IndexFormat format, std::uint32_t size, std::uint32_t count, ByteReader& in, BlockAt block_at) {
-  ByteReader rest = in;
-  auto stream = open_indices(format, size, count, rest.get_bytes(rest.remaining()));
-  if (!stream) return std::unexpected(stream.error());
-  const auto read = std::visit(
-      [&](auto& of_format) -> Admitted<std::size_t> {
-        for (std::size_t begin = 0; begin < count; begin += kBlockEntries) {
-          const auto block = block_at(begin, std::min(kBlockEntries, count - begin));
-          if (auto next = of_format.next(block); !next) return std::unexpected(next.error());
-        }
-        return of_format.finish();
-      },
-      *stream);
-  if (!read) return std::unexpected(read.error());
-  in.get_bytes(*read);
-  return {};
-}
-
 }  // namespace
 
 void put_indices(const IndexPlan& plan, Indices indices, std::uint32_t size, Bytes& out) {
@@ -130,13 +110,21 @@ void put_indices(const IndexPlan& plan, Indices indices, std::uint32_t size, Byt
 }
 
 Admitted<void> get_indices(IndexFormat format, std::uint32_t size, ByteReader& in, std::span<std::uint32_t> out) {
-  return walk(format, size, static_cast<std::uint32_t>(out.size()), in,
-              [out](std::size_t begin, std::size_t n) { return out.subspan(begin, n); });
-}
-
-Admitted<void> check_indices(IndexFormat format, std::uint32_t size, std::uint32_t count, ByteReader& in) {
-  std::array<std::uint32_t, kBlockEntries> block;
-  return walk(format, size, count, in, [&](std::size_t, std::size_t n) { return std::span(block).first(n); });
+  ByteReader rest = in;
+  auto stream = open_indices(format, size, static_cast<std::uint32_t>(out.size()), rest.get_bytes(rest.remaining()));
+  if (!stream) return std::unexpected(stream.error());
+  const auto read = std::visit(
+      [out](auto& of_format) -> Admitted<std::size_t> {
+        for (std::size_t begin = 0; begin < out.size(); begin += kBlockEntries) {
+          const auto block = out.subspan(begin, std::min(kBlockEntries, out.size() - begin));
+          if (auto next = of_format.next(block); !next) return std::unexpected(next.error());
+        }
+        return of_format.finish();
+      },
+      *stream);
+  if (!read) return std::unexpected(read.error());
+  in.get_bytes(*read);
+  return {};
 }
 
 double index_floor_bits(std::uint32_t size, std::uint32_t count) {

@@ -38,9 +38,6 @@ void put_indices(const IndexPlan& plan, std::span<const std::uint32_t> indices, 
 // Reads out.size() > 0 indices below size.
 Admitted<void> get_indices(IndexFormat format, std::uint32_t size, ByteReader& in, std::span<std::uint32_t> out);
 
-// The same without keeping them: moves `in` behind count > 0 indices.
-Admitted<void> check_indices(IndexFormat format, std::uint32_t size, std::uint32_t count, ByteReader& in);
-
 // log2 C(size, count): what a random index set costs at least. For figures only, not exact to the last bit.
 double index_floor_bits(std::uint32_t size, std::uint32_t count);
 

@@ -39,6 +39,7 @@ Admitted<ListStream> ListStream::open(std::uint32_t size, std::uint32_t count, B
   if (in.size() < std::uint64_t{4} * count) return cut_off();
   ListStream stream;
   stream.size_ = size;
+  stream.count_ = count;
   stream.in_ = in;
   return stream;
 }

@@ -2,7 +2,8 @@
 // Reads one group's indices in blocks, without a vector of them (grammar in docs/payload.md). Strict: what a peer sent
 // is refused with the fault's code; no read leaves the view, whatever the bytes, and the time is linear in them. Every
 // stream: next() reads the following out.size() <= kBlockEntries indices, of which so many are left; finish(), behind
-// the last of them, checks what else the format promises and says how many bytes the indices took.
+// the last of them, checks what else the format promises and says how many bytes the indices took. extent(), before
+// the first, says the same of sound indices much sooner; of others it may say anything within the view.
 
 #include <array>
 #include <cstdint>
@@ -28,6 +29,7 @@ class SplitStream {
 
   Admitted<void> next(std::span<std::uint32_t> out);
   Admitted<std::size_t> finish() const;
+  Admitted<std::size_t> extent() const;
 
  private:
   SplitStream() = default;
@@ -40,6 +42,7 @@ class SplitStream {
   Kind kind_ = Kind::gaps;
   unsigned low_bits_ = 0;
   std::uint32_t size_ = 0;
+  std::uint32_t count_ = 0;
   std::uint64_t done_ = 0;       // indices read
   std::uint64_t lows_sum_ = 0;   // gaps: the low parts so far
   std::uint32_t last_ = 0;       // indices: the last one
@@ -60,6 +63,7 @@ class BitmapStream {
 
   Admitted<void> next(std::span<std::uint32_t> out);
   Admitted<std::size_t> finish() const;
+  Admitted<std::size_t> extent() const { return bitmap_.size(); }
 
  private:
   BitmapStream() = default;
@@ -83,6 +87,7 @@ class BlocksStream {
 
   Admitted<void> next(std::span<std::uint32_t> out);
   Admitted<std::size_t> finish() const;
+  Admitted<std::size_t> extent() const;
 
  private:
   explicit BlocksStream(SplitStream numbers) : numbers_(std::move(numbers)) {}
@@ -115,11 +120,13 @@ class ListStream {
 
   Admitted<void> next(std::span<std::uint32_t> out);
   Admitted<std::size_t> finish() const { return at_; }
+  Admitted<std::size_t> extent() const { return std::size_t{4} * count_; }
 
  private:
   ListStream() = default;
 
   std::uint32_t size_ = 0;
+  std::uint32_t count_ = 0;
   ByteView in_;
   std::size_t at_ = 0;
 };
@@ -130,6 +137,7 @@ class DenseStream {
 
   Admitted<void> next(std::span<std::uint32_t> out);
   Admitted<std::size_t> finish() const { return 0; }
+  Admitted<std::size_t> extent() const { return 0; }
 
  private:
   DenseStream() = default;
@@ -147,6 +155,9 @@ inline Admitted<void> next_indices(IndexStream& stream, std::span<std::uint32_t>
 }
 inline Admitted<std::size_t> finish_indices(const IndexStream& stream) {
   return std::visit([](const auto& of_format) { return of_format.finish(); }, stream);
+}
+inline Admitted<std::size_t> extent_of_indices(const IndexStream& stream) {
+  return std::visit([](const auto& of_format) { return of_format.extent(); }, stream);
 }
 
 }  // namespace gleaner::codec

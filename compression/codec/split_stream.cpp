@@ -11,6 +11,7 @@ Admitted<SplitStream> SplitStream::open(Kind kind, std::uint32_t size, std::uint
   SplitStream stream;
   stream.kind_ = kind;
   stream.size_ = size;
+  stream.count_ = count;
   stream.low_bits_ = std::to_integer<unsigned>(in[0]);
   if (stream.low_bits_ > kLowBitsMax) {
     return refuse(RefusalCode::malformed, fmt::format("{} low bits of an index", stream.low_bits_));
@@ -126,6 +127,29 @@ Admitted<void> SplitStream::join_indices(std::span<std::uint32_t> out) {
   last_ = to[n - 1];
   if (last_ >= size_) return out_of_range(last_, size_);
   return {};
+}
+
+// The byte of the last one, found by counting ones.
+Admitted<std::size_t> SplitStream::extent() const {
+  std::size_t at = upper_begin_;
+  const auto ones_at = [this](std::size_t begin, std::size_t bytes) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, in_.data() + begin, bytes);
+    if (begin == upper_begin_) word &= ~std::uint64_t{0} << upper_skip_;
+    return static_cast<std::uint32_t>(std::popcount(word));
+  };
+  std::uint32_t left = count_;
+  for (; at + 8 <= upper_end_; at += 8) {
+    const std::uint32_t ones = ones_at(at, 8);
+    if (ones >= left) break;
+    left -= ones;
+  }
+  for (; at < upper_end_; ++at) {
+    const std::uint32_t ones = ones_at(at, 1);
+    if (ones >= left) return at + 1;
+    left -= ones;
+  }
+  return cut_off();
 }
 
 Admitted<std::size_t> SplitStream::finish() const {

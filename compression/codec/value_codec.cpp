@@ -211,19 +211,6 @@ void put_blocks(ValueFormat format, EncodeBlock encode, Block all, float clip, B
   }
 }
 
-// Reads all values of a group, every block to where it shall go.
-template <class BlockAt>
-Admitted<void> walk(ValueFormat format, float clip, std::size_t count, ByteReader& in, BlockAt block_at) {
-  ByteReader rest = in;
-  auto stream = ValueStream::open(format, clip, count, rest.get_bytes(rest.remaining()));
-  if (!stream) return std::unexpected(stream.error());
-  for (std::size_t begin = 0; begin < count; begin += kBlockEntries) {
-    if (auto read = stream->next(block_at(begin, std::min(kBlockEntries, count - begin))); !read) return read;
-  }
-  in.get_bytes(value_bytes(format, count));
-  return {};
-}
-
 }  // namespace
 
 void put_values(ValueFormat format, std::span<const float> values, float clip, Bytes& out, std::span<float> sent) {
@@ -247,12 +234,14 @@ void put_values(ValueFormat format, std::span<const float> values, float clip, B
 }
 
 Admitted<void> get_values(ValueFormat format, float clip, ByteReader& in, std::span<float> out) {
-  return walk(format, clip, out.size(), in, [out](std::size_t begin, std::size_t n) { return out.subspan(begin, n); });
-}
-
-Admitted<void> check_values(ValueFormat format, float clip, std::size_t count, ByteReader& in) {
-  std::array<float, kBlockEntries> block;
-  return walk(format, clip, count, in, [&](std::size_t, std::size_t n) { return std::span(block).first(n); });
+  ByteReader rest = in;
+  auto stream = ValueStream::open(format, clip, out.size(), rest.get_bytes(rest.remaining()));
+  if (!stream) return std::unexpected(stream.error());
+  for (std::size_t begin = 0; begin < out.size(); begin += kBlockEntries) {
+    if (auto read = stream->next(out.subspan(begin, std::min(kBlockEntries, out.size() - begin))); !read) return read;
+  }
+  in.get_bytes(value_bytes(format, out.size()));
+  return {};
 }
 
 std::uint64_t value_bytes(ValueFormat format, std::uint64_t count) {

@@ -29,9 +29,6 @@ void put_values(ValueFormat format, std::span<const float> values, float clip, B
 // Reads out.size() > 0 values, finite and within the clip. value_stream.hpp reads in blocks.
 Admitted<void> get_values(ValueFormat format, float clip, ByteReader& in, std::span<float> out);
 
-// The same without keeping them: moves `in` behind count > 0 values.
-Admitted<void> check_values(ValueFormat format, float clip, std::size_t count, ByteReader& in);
-
 // The bytes of count values.
 std::uint64_t value_bytes(ValueFormat format, std::uint64_t count);
 

@@ -43,25 +43,31 @@ void RunEngine::perform(const round::SendRefused& action) {
 void RunEngine::perform(const round::Fold& action) {
   const auto held = payloads_.find(action.plan);
   GLEANER_CHECK(held != payloads_.end());
-  auto bytes = held->second.bytes;
-  needs_.executors.compute(
-      [this, self = shared_from_this(), model = model_, bytes, action, clip = settings_.spec.clip_exponent] {
-        const PayloadLimits limits{.entries_max = action.entries_max, .clip = Grid{.clip_exponent = clip}.clip()};
-        PayloadBytes split;
-        auto update = decode_payload(*bytes, model->upload_grouping(), limits, &split);
-        std::optional<Refusal> refusal;
-        if (update) {
-          model->accumulator().fold(*update, action.weight);
-        } else {
-          refusal = update.error();
-        }
-        back([this, action, split, refusal = std::move(refusal)] {
-          perform(round::DropPayload{action.plan});
-          open_traffic_.up_value_bytes += split.value_bytes;
-          open_traffic_.up_index_bytes += split.index_bytes;
-          handle(round::FoldDone{action.plan, refusal});
-        });
-      });
+  folds_->put({action, held->second.bytes});
+  needs_.executors.compute([this, self = shared_from_this(), model = model_, folds = folds_,
+                            clip = Grid{.clip_exponent = settings_.spec.clip_exponent}.clip()] {
+    // With what has gathered meanwhile: the jobs that were posted for it then find less to do, or nothing.
+    auto waiting = folds->take();
+    if (waiting.empty()) return;
+    std::vector<CodedUpdate> updates;
+    updates.reserve(waiting.size());
+    for (const auto& [action, bytes] : waiting) {
+      updates.push_back({*bytes, {.entries_max = action.entries_max, .clip = clip}, action.weight});
+    }
+    auto results = model->accumulator().fold(updates, model->upload_grouping());
+    back([this, waiting = std::move(waiting), results = std::move(results)] {
+      for (std::size_t i = 0; i < waiting.size() && alive_; ++i) folded(waiting[i].action.plan, results[i]);
+    });
+  });
+}
+
+void RunEngine::folded(PlanId plan, const Admitted<PayloadBytes>& result) {
+  perform(round::DropPayload{plan});
+  if (result) {
+    open_traffic_.up_value_bytes += result->value_bytes;
+    open_traffic_.up_index_bytes += result->index_bytes;
+  }
+  handle(round::FoldDone{plan, result ? std::nullopt : std::optional(result.error())});
 }
 
 void RunEngine::perform(const round::DropPayload& action) {

@@ -12,6 +12,7 @@
 #include "aggregation/catch_up.hpp"
 #include "compression/upload_rule.hpp"
 #include "coordinator/engine/executors.hpp"
+#include "coordinator/engine/fold_queue.hpp"
 #include "coordinator/engine/model_owner.hpp"
 #include "coordinator/engine/outbox.hpp"
 #include "coordinator/round/machine.hpp"
@@ -135,6 +136,7 @@ class RunEngine : public std::enable_shared_from_this<RunEngine> {
   void choose_sync(std::uint64_t key, Version held, bool has_model);
   std::shared_ptr<const Bytes> patches_since(Version held) const;
   void count_sync(const Sync& sync);
+  void folded(PlanId plan, const Admitted<PayloadBytes>& result);
   void committed(const CommitRecord& record, std::optional<Error> error);
   void maybe_snapshot();
   void begin_snapshot(Version version, std::shared_ptr<const Bytes> bytes);
@@ -163,6 +165,7 @@ class RunEngine : public std::enable_shared_from_this<RunEngine> {
   std::unique_ptr<UploadRule> rule_;
   std::unique_ptr<round::Machine> machine_;
   std::shared_ptr<ModelOwner> model_;  // compute jobs only
+  const std::shared_ptr<FoldQueue> folds_ = std::make_shared<FoldQueue>();
 
   std::unordered_map<DeviceName, std::uint64_t> turns_;  // how often a device that accepted came and left
   std::unordered_map<PlanId, HeldPayload> payloads_;

@@ -27,15 +27,7 @@ void run(ByteView input) {
   const auto clip = std::bit_cast<float>(std::uint32_t{in.get<std::uint8_t>() % 254U + 1} << 23);
   const std::size_t count = in.get<std::uint16_t>() % 1'000 + 1;
   std::vector<float> values(count);
-  ByteReader checked = in;
-  const auto read = codec::get_values(format, clip, in, values);
-  const auto check = codec::check_values(format, clip, count, checked);
-  GLEANER_CHECK(read.has_value() == check.has_value());
-  if (!read) {
-    GLEANER_CHECK(read.error().detail() == check.error().detail());
-    return;
-  }
-  GLEANER_CHECK(in.remaining() == checked.remaining());
+  if (!codec::get_values(format, clip, in, values)) return;
   for (const float value : values) GLEANER_CHECK(std::fabs(value) <= clip);
   for (const ValueFormat again : kValueFormats) {
     Bytes bytes;
