@@ -23,7 +23,7 @@ class FoldQueue {
 
   // So many at once share most of the sum's way through the caches; more would keep their payloads' memory from the
   // next ones for longer.
-  static constexpr std::size_t kAtOnce = 16;
+  static constexpr std::size_t kAtOnce = 64;
 
   // From any thread.
   void put(Waiting update) {

@@ -51,8 +51,8 @@ void RunEngine::perform(const round::Fold& action) {
     if (waiting.empty()) return;
     std::vector<CodedUpdate> updates;
     updates.reserve(waiting.size());
-    for (const auto& [action, bytes] : waiting) {
-      updates.push_back({*bytes, {.entries_max = action.entries_max, .clip = clip}, action.weight});
+    for (const auto& [fold, bytes] : waiting) {
+      updates.push_back({*bytes, {.entries_max = fold.entries_max, .clip = clip}, fold.weight});
     }
     auto results = model->accumulator().fold(updates, model->upload_grouping());
     back([this, waiting = std::move(waiting), results = std::move(results)] {
