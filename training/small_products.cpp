@@ -62,25 +62,23 @@ HWY_INLINE void store(V value, float* to, std::size_t columns) {
   }
 }
 
+// What is stored in place of `to`.
 template <bool kPart>
-HWY_INLINE void finish(V sum, const Tile& t, float* to, const float* bias, std::size_t columns) {
+HWY_INLINE V finished(V sum, const Tile& t, const float* to, const float* bias, std::size_t columns) {
   switch (t.store) {
     case Store::overwrite: break;
-    case Store::add: sum = hn::Add(load<kPart>(to, columns), sum); break;
+    case Store::add: return hn::Add(load<kPart>(to, columns), sum);
     case Store::blend:
       if (t.blend.keep == 1.0F) {  // a step of SGD: one instruction less
-        sum = hn::MulAdd(hn::Set(D(), t.blend.scale), sum, load<kPart>(to, columns));
-        break;
+        return hn::MulAdd(hn::Set(D(), t.blend.scale), sum, load<kPart>(to, columns));
       }
       sum = hn::Mul(hn::Set(D(), t.blend.scale), sum);
-      if (t.blend.keep != 0.0F) sum = hn::MulAdd(hn::Set(D(), t.blend.keep), load<kPart>(to, columns), sum);
-      break;
+      return t.blend.keep == 0.0F ? sum : hn::MulAdd(hn::Set(D(), t.blend.keep), load<kPart>(to, columns), sum);
     case Store::bias_relu:
       sum = hn::Add(sum, load<kPart>(bias, columns));
-      sum = hn::IfThenZeroElse(hn::Lt(sum, hn::Zero(D())), sum);
-      break;
+      return hn::IfThenZeroElse(hn::Lt(sum, hn::Zero(D())), sum);
   }
-  store<kPart>(sum, to, columns);
+  return sum;
 }
 
 // kVectors of columns, of which the last is kPart full. kPadded: the right matrix can be read to the end of its vector.
@@ -105,14 +103,19 @@ HWY_INLINE void run_tile(const Tile& t) {
       }
     }
   }
+  // All are read before any is stored: where a row is shorter than a vector, its neighbour's load would wait for its
+  // store, although the lanes in use are others.
+  const float* bias = t.bias == nullptr || kVectors == 1 ? t.bias : t.bias + kLanes;
+  for (std::size_t r = 0; r < kRows; ++r) {
+    const float* to = t.result + r * t.result_row;
+    if constexpr (kVectors == 2) sums[r][0] = finished<false>(sums[r][0], t, to, t.bias, kLanes);
+    V& end = sums[r][kVectors - 1];
+    end = finished<kPart>(end, t, to + (kVectors - 1) * kLanes, bias, last);
+  }
   for (std::size_t r = 0; r < kRows; ++r) {
     float* to = t.result + r * t.result_row;
-    if constexpr (kVectors == 2) {
-      finish<false>(sums[r][0], t, to, t.bias, kLanes);
-      finish<kPart>(sums[r][1], t, to + kLanes, t.bias == nullptr ? nullptr : t.bias + kLanes, last);
-    } else {
-      finish<kPart>(sums[r][0], t, to, t.bias, last);
-    }
+    if constexpr (kVectors == 2) store<false>(sums[r][0], to, kLanes);
+    store<kPart>(sums[r][kVectors - 1], to + (kVectors - 1) * kLanes, last);
   }
 }
 
