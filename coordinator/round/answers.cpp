@@ -15,7 +15,12 @@ void Machine::on(const UpdateArrived& e) {
     act(DropPayload{e.plan});
     // The first answer counts; the same one again is answered as the first was.
     if (plan->state == PlanState::refused) {
-      act(SendRefused{e.device, e.plan, plan->answer.refusal, "already answered"});
+      const RefusalCode before = plan->answer.refusal;
+      if (before == RefusalCode::none) {
+        act(SendRefused{e.device, e.plan, RefusalCode::stale_plan, "the plan was given up before its answer came"});
+      } else {
+        act(SendRefused{e.device, e.plan, before, "already answered"});
+      }
     } else if (plan->answer.digest != e.digest) {
       act(SendRefused{e.device, e.plan, RefusalCode::wrong_digest, "another answer to this plan was accepted before"});
     } else {

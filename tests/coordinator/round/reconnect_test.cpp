@@ -107,6 +107,30 @@ TEST(Restart, AnOpenRoundResumesWithItsOwnPlansAndItsDeadlineRestarted) {
   EXPECT_EQ(h.machine().version().value, 5U);
 }
 
+// A plan that was given up was refused for nothing that the device did, so that its late answer is told something else.
+TEST(Restart, AnAnswerToAPlanWhoseBaseIsGoneIsStale) {
+  const PlanRow open{.id = {17},
+                     .device = {"a"},
+                     .round = 5,
+                     .base = {4},
+                     .entries_max = 10,
+                     .clip_exponent = 10,
+                     .weight_bits = 4,
+                     .samples = 10};
+  Start start{.lineage = {7}, .divisor = 10, .rounds_done = 5, .next_plan = {18}, .version = {5}, .open_plans = {open}};
+  auto settings = test_settings();
+  settings.rounds = 9;
+  settings.staleness_max = 3;
+  Harness h(settings, start);
+  h.answer_stores = false;
+  h.join("a");
+  h.forget();
+  h.send(UpdateArrived{.device = {"a"}, .plan = {17}, .digest = {1}, .samples = 10});
+  ASSERT_EQ(h.count<SendRefused>(), 1U);
+  EXPECT_EQ(h.seen<SendRefused>().back().code, RefusalCode::stale_plan);
+  EXPECT_NE(h.seen<SendRefused>().back().detail.find("given up"), std::string::npos);
+}
+
 TEST(Restart, TheDivisorStaysWhatItWas) {
   Start start{.lineage = {7}, .divisor = 123, .rounds_done = 1, .next_plan = {2}, .version = {1}};
   Harness h(test_settings(), start);
