@@ -11,8 +11,8 @@
 namespace gleaner {
 namespace {
 
-constexpr std::size_t kSideBySide = 128;     // streams at a time: 5 kB each
-constexpr std::uint64_t kRunEntries = 256;   // of an update in a block of the sum, where it is thick enough
+constexpr std::size_t kSideBySide = 128;      // streams at a time: 5 kB each
+constexpr std::uint64_t kRunEntries = 256;    // of an update in a block of the sum, where it is thick enough
 constexpr std::uint64_t kBlockMin = 1 << 14;  // 128 kB: less gains nothing, as the streams take as much
 constexpr std::uint64_t kBlockMax = 1 << 16;  // 512 kB: more would leave the second-level cache
 

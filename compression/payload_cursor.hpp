@@ -31,7 +31,7 @@ class PayloadCursor {
   static Admitted<PayloadCursor> open(ByteView bytes, const Grouping& grouping, const PayloadLimits& limits);
 
   std::uint32_t dimension() const { return dimension_; }
-  std::uint64_t entries() const { return entries_; }  // of the whole payload, as its groups announce
+  std::uint64_t entries() const { return entries_; }    // of the whole payload, as its groups announce
   const PayloadBytes& split() const { return split_; }  // true when next() has come to the end
 
   // The next entries in ascending order; none behind the last. After a refusal only rewind() is left.

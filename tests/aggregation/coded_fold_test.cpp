@@ -68,8 +68,8 @@ TEST(CodedFold, IsTheFoldOfWhatWasDecoded) {
   EXPECT_TRUE(rc::check("alike", [] {
     Random random(*rc::gen::arbitrary<std::uint64_t>(), Purpose::test);
     // Now and then larger than a block of the sum.
-    const Grouping grouping = random.below(4) == 0 ? Grouping{{30'000, random.below(200'000)}}
-                                                   : testing::random_grouping(random, 2'000);
+    const Grouping grouping =
+        random.below(4) == 0 ? Grouping{{30'000, random.below(200'000)}} : testing::random_grouping(random, 2'000);
     std::uint32_t dimension = 0;
     for (const std::uint32_t size : grouping.sizes) dimension += size;
     const KernelTable& kernels = **kernels_for(random.below(2) == 0 ? Backend::reference : Backend::cpu);

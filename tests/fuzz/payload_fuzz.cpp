@@ -1,6 +1,6 @@
 // Whatever the bytes, decode_payload returns a refusal or a vector that is safe to fold, the cursor refuses the same
-// payloads and hands out nothing that is not safe to fold before it does, and what was accepted and is coded again decodes to the same vector. The first bytes choose the groups, the grant and the
-// clip.
+// payloads and hands out nothing that is not safe to fold before it does, and what was accepted and is coded again
+// decodes to the same vector. The first bytes choose the groups, the grant and the clip.
 
 #include <algorithm>
 #include <bit>
