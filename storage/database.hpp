@@ -73,6 +73,16 @@ struct Traffic {  // bytes at the sockets, TLS and all
   std::uint64_t up_index_bytes = 0;
   std::uint64_t down_value_bytes = 0;
   std::uint64_t down_index_bytes = 0;
+
+  Traffic& operator+=(const Traffic& other) {
+    up_bytes += other.up_bytes;
+    down_bytes += other.down_bytes;
+    up_value_bytes += other.up_value_bytes;
+    up_index_bytes += other.up_index_bytes;
+    down_value_bytes += other.down_value_bytes;
+    down_index_bytes += other.down_index_bytes;
+    return *this;
+  }
 };
 
 struct CommitRecord {
@@ -114,10 +124,17 @@ struct RoundRow {  // what `gleaner run show` and the upload rules need of a pas
   std::optional<double> loss;
 };
 
+struct RunEnd {
+  RunState state = RunState::stopped;
+  Traffic rest;  // since the last record
+  std::uint32_t devices_known = 0;
+};
+
 struct RunTotals {  // over the run's life
   Traffic traffic;
-  std::uint64_t uploads = 0;       // included
-  std::uint64_t late_uploads = 0;  // of these, in a later round than planned; those of before schema 3 are not known
+  std::uint32_t devices_known = 0;  // as the run ended; 0 before, and for ends of before schema 4
+  std::uint64_t uploads = 0;        // included
+  std::uint64_t late_uploads = 0;   // of these, in a later round than planned; those of before schema 3 are not known
   std::uint64_t skips = 0;
   std::uint64_t refusals = 0;
   std::uint64_t lapsed_plans = 0;
@@ -170,6 +187,7 @@ class Database {
   virtual Result<std::vector<RunRow>> runs() = 0;    // oldest first
   virtual Result<RunRow> run(RunId run) = 0;
   virtual Status set_run_state(RunId run, RunState state) = 0;
+  virtual Status end_run(RunId run, const RunEnd& end) = 0;  // once
   virtual Status set_divisor(RunId run, double divisor) = 0;
   virtual Status set_lineage(RunId run, Lineage lineage) = 0;  // also forgets the divisor
 

@@ -250,6 +250,16 @@ Result<std::vector<RoundRow>> SqliteDatabase::newest_rounds(RunId run, std::uint
   return rounds;
 }
 
+// The first six columns.
+Traffic read_traffic(Statement& row) {
+  return {.up_bytes = row.get<std::uint64_t>(0),
+          .down_bytes = row.get<std::uint64_t>(1),
+          .up_value_bytes = row.get<std::uint64_t>(2),
+          .up_index_bytes = row.get<std::uint64_t>(3),
+          .down_value_bytes = row.get<std::uint64_t>(4),
+          .down_index_bytes = row.get<std::uint64_t>(5)};
+}
+
 // From the rounds alone: a run of months has a hundred times as many answers.
 Result<RunTotals> SqliteDatabase::totals(RunId run) {
   RunTotals totals;
@@ -264,18 +274,22 @@ Result<RunTotals> SqliteDatabase::totals(RunId run) {
                                       "WHERE run = ?",
                                       run));
     GLEANER_TRY(sums.step());
-    totals.traffic = {.up_bytes = sums.get<std::uint64_t>(0),
-                      .down_bytes = sums.get<std::uint64_t>(1),
-                      .up_value_bytes = sums.get<std::uint64_t>(2),
-                      .up_index_bytes = sums.get<std::uint64_t>(3),
-                      .down_value_bytes = sums.get<std::uint64_t>(4),
-                      .down_index_bytes = sums.get<std::uint64_t>(5)};
+    totals.traffic = read_traffic(sums);
     totals.uploads = sums.get<std::uint64_t>(6);
     totals.skips = sums.get<std::uint64_t>(7);
     totals.refusals = sums.get<std::uint64_t>(8);
     totals.lapsed_plans = sums.get<std::uint64_t>(9);
     totals.empty_rounds = sums.get<std::uint64_t>(10);
     totals.late_uploads = sums.get<std::uint64_t>(11);
+  }
+  GLEANER_ASSIGN(Statement end,
+                 connection_->query("SELECT rest_up_bytes, rest_down_bytes, rest_up_value_bytes, rest_up_index_bytes, "
+                                    "rest_down_value_bytes, rest_down_index_bytes, devices_known FROM run WHERE id = ?",
+                                    run));
+  GLEANER_ASSIGN(const bool known, end.step());
+  if (known) {
+    totals.traffic += read_traffic(end);
+    totals.devices_known = end.get<std::uint32_t>(6);
   }
   GLEANER_ASSIGN(Statement newest, connection_->query("SELECT version, accuracy, loss FROM round WHERE run = ? AND "
                                                       "version > 0 AND accuracy IS NOT NULL "

@@ -98,6 +98,17 @@ Status SqliteDatabase::set_run_state(RunId run, RunState state) {
   return {};
 }
 
+Status SqliteDatabase::end_run(RunId run, const RunEnd& end) {
+  const Traffic& rest = end.rest;
+  GLEANER_TRY(connection_->execute(
+      "UPDATE run SET state = ?, rest_up_bytes = ?, rest_down_bytes = ?, rest_up_value_bytes = ?, "
+      "rest_up_index_bytes = ?, rest_down_value_bytes = ?, rest_down_index_bytes = ?, devices_known = ? WHERE id = ?",
+      end.state, rest.up_bytes, rest.down_bytes, rest.up_value_bytes, rest.up_index_bytes, rest.down_value_bytes,
+      rest.down_index_bytes, end.devices_known, run));
+  if (connection_->changes() == 0) return no_run(run);
+  return {};
+}
+
 Status SqliteDatabase::set_divisor(RunId run, double divisor) {
   GLEANER_TRY(connection_->execute("UPDATE run SET divisor = ? WHERE id = ?", divisor, run));
   if (connection_->changes() == 0) return no_run(run);

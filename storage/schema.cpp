@@ -144,10 +144,22 @@ constexpr const char* kPlansBesideAnswers = "";
 
 constexpr const char* kLateUploads = "ALTER TABLE round ADD COLUMN late_uploads INTEGER NOT NULL DEFAULT 0;";
 
+// What the commits of a run that is over do not hold: its last bytes, and how many devices it knew.
+constexpr const char* kEnds = R"sql(
+ALTER TABLE run ADD COLUMN rest_up_bytes INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE run ADD COLUMN rest_down_bytes INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE run ADD COLUMN rest_up_value_bytes INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE run ADD COLUMN rest_up_index_bytes INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE run ADD COLUMN rest_down_value_bytes INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE run ADD COLUMN rest_down_index_bytes INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE run ADD COLUMN devices_known INTEGER NOT NULL DEFAULT 0;
+)sql";
+
 constexpr std::array kSteps = {
     MigrationStep{"the first tables", kFirstTables},
     MigrationStep{"a plan stays beside its answer until the next plans are issued", kPlansBesideAnswers},
     MigrationStep{"a round knows how many of its updates were late", kLateUploads},
+    MigrationStep{"a run that is over knows its last bytes and its devices", kEnds},
 };
 
 // Written beside and renamed, so that a name stands for a whole copy. An older copy of the same schema version goes: it

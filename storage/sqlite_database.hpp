@@ -23,6 +23,7 @@ class SqliteDatabase final : public Database {
   Result<std::vector<RunRow>> runs() override;
   Result<RunRow> run(RunId run) override;
   Status set_run_state(RunId run, RunState state) override;
+  Status end_run(RunId run, const RunEnd& end) override;
   Status set_divisor(RunId run, double divisor) override;
   Status set_lineage(RunId run, Lineage lineage) override;
 

@@ -28,9 +28,7 @@ void SimulationProgress::show(const simulation::RoundRecord& record) {
     began_s_ = record.round == 1 ? 0.0 : record.real_s;
     began_round_ = record.round == 1 ? 0 : record.round;
   }
-  if (record.accuracy) accuracy_ = record.accuracy;
-  bytes_up_ += record.socket_bytes_up;
-  bytes_down_ += record.socket_bytes_down;
+  count(record);
   if (console_.err_is_terminal) {
     constexpr std::uint32_t kWidth = 24;
     const std::uint32_t filled = std::min(record.version, versions_) * kWidth / versions_;
@@ -40,6 +38,12 @@ void SimulationProgress::show(const simulation::RoundRecord& record) {
     console_.out << facts(record) << "\n" << std::flush;
     next_line_ = record.version + std::max<std::uint32_t>(1, versions_ / 20);
   }
+}
+
+void SimulationProgress::count(const simulation::RoundRecord& record) {
+  if (record.accuracy) accuracy_ = record.accuracy;
+  bytes_up_ += record.socket_bytes_up;
+  bytes_down_ += record.socket_bytes_down;
 }
 
 void SimulationProgress::end() {

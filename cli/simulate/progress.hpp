@@ -14,6 +14,7 @@ class SimulationProgress {
  public:
   SimulationProgress(Console& console, std::uint32_t versions);
   void show(const simulation::RoundRecord& record);
+  void count(const simulation::RoundRecord& record);  // one of before this attempt
   void end();
 
  private:

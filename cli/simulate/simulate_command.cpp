@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <limits>
 
 #include "cli/commands.hpp"
 #include "cli/new_file.hpp"
@@ -30,7 +31,7 @@ struct SimulateOptions {
   std::string json_file;
   std::string faults;
   std::uint64_t seeds = 0;
-  std::uint64_t first_seed = 1;
+  std::uint64_t first_seed = 0;  // 0: 1 for trials, the experiment's own otherwise
   std::optional<std::uint32_t> checkpoint_every, rounds, threads;
   std::optional<std::uint64_t> seed;
   bool resume = false;
@@ -54,6 +55,12 @@ Result<Experiment> experiment_of(const SimulateOptions& options) {
   if (options.seed) experiment.run.spec.seed = experiment.run.planning.seed = *options.seed;
   if (options.threads) experiment.threads = *options.threads;
   if (options.checkpoint_every) experiment.checkpoint_every = *options.checkpoint_every;
+  // Trials run the experiment without faults first; everything else runs it as it is.
+  if (!options.faults.empty() && options.seeds == 0) {
+    const std::uint64_t seed = options.first_seed == 0 ? experiment.faults.seed : options.first_seed;
+    GLEANER_ASSIGN(experiment.faults, faults_of_level(options.faults));
+    experiment.faults.seed = seed;
+  }
   if (!options.output.empty()) experiment.output = absolute(options.output);
   if (experiment.output.empty()) experiment.output = absolute(experiment.run.spec.name + ".simulation");
   return experiment;
@@ -110,14 +117,27 @@ std::string where_it_lies(const std::string& folder, std::uint64_t model_hash) {
                      to_hex(model_hash));
 }
 
-Status tell_finished(Console& console, const Stage& stage, const FinishedExperiment& finished) {
+std::string how_it_goes_on(const Federation& federation) {
+  const std::uint32_t done = federation.rounds_done();
+  const std::uint32_t from = federation.resumable_from();
+  std::string again;
+  if (from + 1 == done) again = fmt::format(": it runs round {} again", done);
+  if (from + 1 < done) again = fmt::format(": it runs rounds {} to {} again", from + 1, done);
+  return fmt::format(
+      "Stopped after round {}. --resume goes on from the checkpoint after round {}{}, and ends as if nothing "
+      "had stopped it.\n",
+      done, from, again);
+}
+
+int tell_finished(Console& console, const Stage& stage, const FinishedExperiment& finished) {
   console.out << final_table(stage.label(), finished.rounds)
               << "Finished already: there is nothing to go on with. More rounds are another experiment.\n"
               << where_it_lies(stage.experiment().output, finished.model_hash);
-  return {};
+  return kOk;
 }
 
-Status run_experiment(Console& console, const SimulateOptions& options) {
+// The exit code: kFailure for one that was stopped before its end.
+Result<int> run_experiment(Console& console, const SimulateOptions& options) {
   GLEANER_ASSIGN(auto experiment, experiment_of(options));
   const std::string folder = experiment.output;
   // Whether it can be written is said before the work, not after it.
@@ -126,7 +146,7 @@ Status run_experiment(Console& console, const SimulateOptions& options) {
   GLEANER_ASSIGN(auto stage, Stage::set(std::move(experiment), ranks.get()));
   if (ranks && ranks->rank() > 0) {
     stage->serve();
-    return {};
+    return kOk;
   }
   GLEANER_ASSIGN(const auto held, options.resume ? OutputFolder::reopen(folder) : OutputFolder::make(folder));
   if (options.resume && options.json_file.empty()) {
@@ -149,24 +169,23 @@ Status run_experiment(Console& console, const SimulateOptions& options) {
   GLEANER_ASSIGN(output, options.resume ? RoundOutput::resume(folder, stage->label(), done)
                                         : RoundOutput::create(folder, stage->label()));
   progress.emplace(console, stage->experiment().run.rounds);
+  for (const RoundRecord& record : output->rounds()) progress->count(record);
   if (options.resume && !options.quiet) console.out << fmt::format("goes on after round {}\n", done) << std::flush;
 
   GLEANER_ASSIGN(const auto end, federation->run(interrupted));
   if (!options.quiet) progress->end();
   console.out << final_table(stage->label(), output->rounds());
   if (end == Federation::End::stopped) {
-    console.out << fmt::format(
-        "Stopped after round {}. --resume goes on after round {}, with the same result as if it had "
-        "not been stopped.\n",
-        federation->rounds_done(), federation->resumable_from());
+    console.out << how_it_goes_on(*federation);
   }
   if (end == Federation::End::time_limit) console.out << "The limit of virtual time is reached.\n";
   console.out << where_it_lies(folder, federation->status().row.model_hash);
-  if (options.json_file.empty()) return {};
-  return write_json(options.json_file, summary_json(*stage, *federation, output->rounds()));
+  if (!options.json_file.empty())
+    GLEANER_TRY(write_json(options.json_file, summary_json(*stage, *federation, output->rounds())));
+  return end == Federation::End::stopped ? kFailure : kOk;
 }
 
-Status run_trials(Console& console, const SimulateOptions& options) {
+Result<int> run_trials(Console& console, const SimulateOptions& options) {
   GLEANER_ASSIGN(auto experiment, experiment_of(options));
   GLEANER_ASSIGN(const Faults faults, faults_of_level(options.faults.empty() ? "heavy" : options.faults));
   GLEANER_ASSIGN(auto stage, Stage::set(std::move(experiment)));
@@ -174,7 +193,7 @@ Status run_trials(Console& console, const SimulateOptions& options) {
   Trials trials(*stage, faults);
   GLEANER_TRY(trials.run_calm());
   for (std::uint64_t i = 0; i < count && !interrupted; ++i) {
-    const std::uint64_t seed = options.first_seed + i;
+    const std::uint64_t seed = std::max<std::uint64_t>(options.first_seed, 1) + i;
     if (const Status sound = trials.run(seed); !sound) {
       return fail(ErrorCode::fatal,
                   fmt::format("seed {}: {}; `gleaner simulate {} --faults {} --first-seed {} --seeds 1` "
@@ -186,10 +205,10 @@ Status run_trials(Console& console, const SimulateOptions& options) {
   }
   if (console.err_is_terminal) console.err << "\n";
   console.out << trials.report();
-  return {};
+  return interrupted ? kFailure : kOk;
 }
 
-Status plot_recordings(Console& console, const SimulateOptions& options) {
+Result<int> plot_recordings(Console& console, const SimulateOptions& options) {
   std::vector<Recording> recordings;
   for (const std::string& file : options.files) {
     const std::string path = fs::is_directory(file) ? file + "/rounds.jsonl" : file;
@@ -198,10 +217,10 @@ Status plot_recordings(Console& console, const SimulateOptions& options) {
   }
   GLEANER_ASSIGN(const auto paths, plot(recordings, options.output.empty() ? absolute(".") : absolute(options.output)));
   for (const std::string& path : paths) console.out << path << "\n";
-  return {};
+  return kOk;
 }
 
-Status simulate(Console& console, const SimulateOptions& options) {
+Result<int> simulate(Console& console, const SimulateOptions& options) {
   start_logging({.level = LogLevel::error});
   if (options.plot) return plot_recordings(console, options);
   return options.seeds > 0 ? run_trials(console, options) : run_experiment(console, options);
@@ -212,28 +231,41 @@ Status simulate(Console& console, const SimulateOptions& options) {
 void add_simulate_command(CLI::App& root, Invocation& invocation) {
   auto* command = root.add_subcommand("simulate", "An experiment with virtual devices, network and time");
   auto options = std::make_shared<SimulateOptions>();
+  constexpr std::uint64_t kSeedMost = std::numeric_limits<std::int64_t>::max();  // as in a file
   command->add_option("FILE", options->files, "The experiment; with --plot, output folders or rounds.jsonl files")
       ->required();
   command->add_option("--output", options->output, "Folder for results and state; made when missing");
-  command->add_flag("--resume", options->resume, "Go on from the last checkpoint in the output folder");
-  command->add_option(
+  auto* output = command->get_option("--output");
+  auto* resume = command->add_flag("--resume", options->resume, "Go on from the last checkpoint in the output folder");
+  auto* checkpoints = command->add_option(
       "--checkpoint-every", options->checkpoint_every,
       "Rounds between checkpoints, 0 for none, instead of the file's; a resumed experiment keeps its own");
-  command->add_option("--rounds", options->rounds, "Instead of the file's")->check(CLI::Range(1, 1'000'000));
-  command->add_option("--seed", options->seed, "Instead of the file's");
-  command->add_option("--threads", options->threads, "Instead of the file's; changes no result");
-  command->add_option("--json", options->json_file, "Write the closing figures to this file");
-  command->add_option("--faults", options->faults, "With --seeds: none, light or heavy (the default)");
-  command->add_option("--seeds", options->seeds, "Run the experiment so many times under faults and check each run");
-  command->add_option("--first-seed", options->first_seed, "Of the faults")->capture_default_str();
-  command->add_flag("--plot", options->plot, "Draw the curves of finished experiments as SVG");
+  auto* rounds =
+      command->add_option("--rounds", options->rounds, "Instead of the file's")->check(CLI::Range(1, 1'000'000));
+  auto* seed = command->add_option("--seed", options->seed, "Instead of the file's")
+                   ->check(CLI::Range(std::uint64_t{0}, kSeedMost));
+  auto* threads = command->add_option("--threads", options->threads, "Instead of the file's; changes no result");
+  auto* json = command->add_option("--json", options->json_file, "Write the closing figures to this file");
+  auto* faults = command->add_option("--faults", options->faults,
+                                     "none, light or heavy, instead of the file's; heavy when only --seeds is given");
+  auto* seeds =
+      command->add_option("--seeds", options->seeds, "Run the experiment so many times under faults and check each run")
+          ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000'000}));
+  auto* first_seed =
+      command->add_option("--first-seed", options->first_seed, "Of the faults; 1 with --seeds, else the file's")
+          ->check(CLI::Range(std::uint64_t{1}, kSeedMost));
+  auto* plot = command->add_flag("--plot", options->plot, "Draw the curves of finished experiments as SVG");
+  // What an option would not change is not taken.
+  for (auto* other : {output, resume, checkpoints, json}) seeds->excludes(other);
+  for (auto* other : {resume, checkpoints, rounds, seed, threads, json, faults, seeds, first_seed})
+    plot->excludes(other);
   command->add_flag("--quiet", options->quiet, "Only the closing table");
   command->callback([&invocation, options] {
     invocation.action = [options, &invocation](Console& console) {
       std::signal(SIGINT, on_interrupt);
       std::signal(SIGTERM, on_interrupt);
-      const Status done = simulate(console, *options);
-      return done ? static_cast<int>(kOk) : report(console, invocation.common, done.error());
+      const auto done = simulate(console, *options);
+      return done ? *done : report(console, invocation.common, done.error());
     };
   });
 }

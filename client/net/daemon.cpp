@@ -110,6 +110,8 @@ class Daemon {
     const Duration asked = action.at_least > Duration{} ? backoff_.next_after(action.at_least) : Duration{};
     // What is tried again on an open connection says nothing about the next one.
     const Duration wait = link_ ? asked : std::max(asked, backoff_.next());
+    if (!link_ && action.at_least > Duration{})
+      log_info("the coordinator asks to wait: the next try is in {:.0f} s", to_seconds(wait));
     reconnect_.expires_after(wait);
     reconnect_.async_wait([this](const boost::system::error_code& ec) {
       if (!ec) handle(session::ReconnectTimer{});

@@ -147,12 +147,7 @@ void RunEngine::committed(const CommitRecord& record, std::optional<Error> error
     return;
   }
   record_.reset();
-  committed_traffic_.up_bytes += record.traffic.up_bytes;
-  committed_traffic_.down_bytes += record.traffic.down_bytes;
-  committed_traffic_.up_value_bytes += record.traffic.up_value_bytes;
-  committed_traffic_.up_index_bytes += record.traffic.up_index_bytes;
-  committed_traffic_.down_value_bytes += record.traffic.down_value_bytes;
-  committed_traffic_.down_index_bytes += record.traffic.down_index_bytes;
+  committed_traffic_ += record.traffic;
   for (const auto& answer : record.answers) {
     plan_rows_.erase(answer.plan);
     plans_answered_ += answer.outcome == Outcome::included || answer.outcome == Outcome::skipped ? 1 : 0;

@@ -69,6 +69,8 @@ class RunEngine : public std::enable_shared_from_this<RunEngine> {
   const RunSettings& settings() const { return settings_; }
   Lineage lineage() const { return row_.lineage; }
   RunStatus status() const;
+  // What was counted and stands in no record yet; from here on it is the caller's to store.
+  Traffic take_traffic();
   const std::map<RefusalCode, std::uint64_t>& refusals() const { return refusals_; }  // since the start
   std::map<DeviceName, round::DeviceView> devices() const { return machine_->devices(); }
 
@@ -146,7 +148,6 @@ class RunEngine : public std::enable_shared_from_this<RunEngine> {
   void report_transfer(const DeviceName& device, std::uint64_t bytes, Duration transfer);
   void evaluated(Version version, std::optional<Evaluation> result);
   void finish_when_evaluated();
-  Traffic take_traffic();
   std::uint64_t turn_of(const DeviceName& device) const;
 
   // A job's way back to the loop that does nothing once the engine was stopped.

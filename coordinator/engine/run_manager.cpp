@@ -45,6 +45,7 @@ RunStatus status_of_row(const RunRow& row, const RunTotals& totals) {
     status.dense_down_bytes = dense;
   }
   status.round = row.rounds_done;
+  status.devices_known = totals.devices_known;
   status.accuracy = totals.accuracy;
   status.loss = totals.loss;
   status.evaluated = totals.evaluated;
@@ -168,27 +169,30 @@ void RunManager::activate_next() {
 void RunManager::end_active(RunState state, Done done) {
   RunStatus last = engine_->status();
   const RunId run = engine_->settings().spec.id;
+  const RunEnd end = {.state = state, .rest = engine_->take_traffic(), .devices_known = last.devices_known};
   engine_->stop();
   engine_.reset();
   needs_.on_ended(run);
   log_info("run {} is {} at version {} (hash {}): {} up, {} down", last.row.name, to_string(state),
            last.row.version.value, to_hex(last.row.model_hash), human_bytes(static_cast<double>(last.traffic.up_bytes)),
            human_bytes(static_cast<double>(last.traffic.down_bytes)));
-  needs_.executors.storage([this, run, state, last, done = std::move(done)] {
-    const Status status = needs_.database->set_run_state(run, state);
-    needs_.executors.loop([this, status, state, last, done]() mutable {
+  needs_.executors.storage([this, run, end, last, done = std::move(done)] {
+    const Status status = needs_.database->end_run(run, end);
+    needs_.executors.loop([this, status, end, last, done]() mutable {
       if (!status && status.error().code() != ErrorCode::no_space) {
         done(fail(status.error()));
         return needs_.on_fatal(status.error());
       }
       if (!status) {
-        unstored_[last.row.id] = {last.row.name, state, status.error().message()};
+        unstored_[last.row.id] = {last.row.name, end, status.error().message()};
         log_warn("{}", suspension());
         done(fail(ErrorCode::no_space, suspension()));
         return start_retry();
       }
-      last.row.state = state;
-      last.phase = to_string(state);
+      last.row.state = end.state;
+      last.phase = to_string(end.state);
+      last.waiting_for.clear();
+      last.devices_connected = 0;
       done(last);
       activate_next();
     });
@@ -207,7 +211,7 @@ void RunManager::store_ends() {
   storing_ = true;
   needs_.executors.storage([this, ends = unstored_] {
     std::map<RunId, Status> stored;
-    for (const auto& [run, end] : ends) stored[run] = needs_.database->set_run_state(run, end.state);
+    for (const auto& [run, unstored] : ends) stored[run] = needs_.database->end_run(run, unstored.end);
     needs_.executors.loop([this, stored = std::move(stored)] {
       storing_ = false;
       for (const auto& [run, status] : stored) {
@@ -215,7 +219,7 @@ void RunManager::store_ends() {
         if (!status) {
           unstored_[run].why = status.error().message();
         } else if (const auto end = unstored_.extract(run); !end.empty()) {
-          log_info("run {}: that it is {} is stored now", end.mapped().name, to_string(end.mapped().state));
+          log_info("run {}: that it is {} is stored now", end.mapped().name, to_string(end.mapped().end.state));
         }
       }
       if (!unstored_.empty()) return start_retry();
@@ -230,13 +234,24 @@ std::string RunManager::suspension() const {
   return fmt::format(
       "run {} is {} and its devices are told, but that waits for room in the database, and a start of "
       "the coordinator before then goes on with the run: {}",
-      first.name, to_string(first.state), first.why);
+      first.name, to_string(first.end.state), first.why);
+}
+
+// What a run that is not over and not active waits for.
+std::string RunManager::its_turn() const {
+  if (!unstored_.empty()) return "its turn: " + suspension();
+  if (engine_) return fmt::format("its turn behind run {}", engine_->settings().spec.name);
+  return "its turn";
 }
 
 void RunManager::correct(RunStatus& status) const {
   const auto end = unstored_.find(status.row.id);
-  if (end == unstored_.end()) return;
-  status.phase = end->second.state == RunState::stopped ? "stopping" : "finishing";
+  if (end == unstored_.end()) {
+    const bool is_active = engine_ && engine_->settings().spec.id == status.row.id;
+    if (!is_active && !is_over(status.row.state)) status.waiting_for = its_turn();
+    return;
+  }
+  status.phase = end->second.end.state == RunState::stopped ? "stopping" : "finishing";
   status.suspension = "suspended: " + suspension();
   status.waiting_for = status.suspension;
 }
@@ -282,7 +297,9 @@ void RunManager::start_run(const std::string& toml, const std::string& path, Don
     needs_.executors.loop([this, row, status, done] {
       if (!status) return done(fail(status.error()));
       log_info("run {} is created (id {})", row.name, to_hex(row.id.value));
-      done(status_of_row(row, {}));
+      RunStatus created = status_of_row(row, {});
+      if (engine_ || activating_ || !unstored_.empty()) correct(created);
+      done(std::move(created));
       activate_next();
     });
   });

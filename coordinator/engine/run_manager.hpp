@@ -60,6 +60,7 @@ class RunManager {
   void take_over(Opened opened);
   void end_active(RunState state, Done done);
   bool is_active(const std::string& name) const;
+  std::string its_turn() const;
   void store_state(RunState state, Done done);  // of the active run, which goes back when it cannot be stored
   void store_ends();
   void start_retry();
@@ -73,7 +74,7 @@ class RunManager {
   std::vector<Job> after_activating_;  // what is asked of the runs meanwhile
   struct Unstored {
     std::string name;
-    RunState state = RunState::stopped;
+    RunEnd end;
     std::string why;
   };
   std::map<RunId, Unstored>

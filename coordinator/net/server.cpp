@@ -207,6 +207,7 @@ void Server::greeted(const std::shared_ptr<DeviceConnection>& connection, const 
   }
   member.connection = connection;
   member.takes_part = false;
+  member.declined.clear();  // it may have been set right; if not, it says so to the next offer
   connection->greeted = true;
   connection->set_idle_timeout(config_.heartbeat * 3);
   log_debug("device {} connected from {} ({})", name.value, connection->address(), hello.software);

@@ -26,10 +26,11 @@ class Backoff {
     ceiling_ = ceiling > limits_.most / 2 ? limits_.most : ceiling * 2;
     return limits_.least + spread(ceiling - limits_.least);
   }
-  // When the far side said "come back after this": never earlier, and spread over half as much again.
+  // When the far side said "come back after this": not earlier, and spread over half as much again, but never later
+  // than most; what would begin there is spread over the third before it.
   Duration next_after(Duration hint) {
-    const Duration bounded = std::clamp(hint, Duration::zero(), limits_.most);
-    return std::max(limits_.least, bounded + spread(bounded / 2));
+    const Duration from = hint < limits_.most ? std::max(hint, Duration::zero()) : limits_.most - limits_.most / 3;
+    return std::max(limits_.least, from + spread(std::min(from / 2, limits_.most - from)));
   }
   void reset() { ceiling_ = limits_.first; }
 

@@ -47,7 +47,7 @@ bool is_inside(const Column& column, double value) {
 }
 
 struct Field {
-  std::string_view text;   // without spaces around
+  std::string_view text;   // without spaces and quotes around
   std::size_t column = 1;  // of its first byte, from 1 on
 };
 
@@ -59,7 +59,9 @@ std::vector<Field> split_line(std::string_view line) {
     std::size_t last = end;
     while (first < last && (line[first] == ' ' || line[first] == '\t')) ++first;
     while (last > first && (line[last - 1] == ' ' || line[last - 1] == '\t')) --last;
-    fields.push_back({line.substr(first, last - first), first + 1});
+    // Names and numbers need no quotes, but spreadsheets write them.
+    const std::size_t quote = last - first >= 2 && line[first] == '"' && line[last - 1] == '"' ? 1 : 0;
+    fields.push_back({line.substr(first + quote, last - first - 2 * quote), first + 1});
     start = end + 1;
   }
   return fields;
@@ -68,7 +70,10 @@ std::vector<Field> split_line(std::string_view line) {
 class CsvReader {
  public:
   CsvReader(const DeviceSettings& settings, std::string_view text)
-      : path_(settings.capacity_file), link_(settings.link), text_(text) {}
+      : path_(settings.capacity_file), link_(settings.link), text_(text) {
+    constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+    if (text_.starts_with(kByteOrderMark)) text_.remove_prefix(kByteOrderMark.size());
+  }
 
   Result<std::vector<DeviceTraits>> read() {
     std::vector<DeviceTraits> rows;

@@ -13,6 +13,7 @@ class BadWorld::FullDisk final : public Database {
   Result<std::vector<RunRow>> runs() override { return behind_.runs(); }
   Result<RunRow> run(RunId run) override { return behind_.run(run); }
   Status set_run_state(RunId run, RunState state) override { return behind_.set_run_state(run, state); }
+  Status end_run(RunId run, const RunEnd& end) override { return behind_.end_run(run, end); }
   Status set_divisor(RunId run, double divisor) override {
     return full() ? no_space() : behind_.set_divisor(run, divisor);
   }

@@ -161,11 +161,39 @@ TEST_F(Simulate, AFileThatIsNotThereIsNamed) {
 }
 
 TEST_F(Simulate, BadWorldsAreCheckedAndCounted) {
-  const Ran ran = simulate({"--faults", "heavy", "--seeds", "3"});
+  const Ran ran = run_cli({"simulate", path("e.toml"), "--faults", "heavy", "--seeds", "3"});
   ASSERT_EQ(ran.code, kOk) << ran.err;
   EXPECT_THAT(ran.out, HasSubstr("3 runs under faults, all sound"));
-  EXPECT_FALSE(std::filesystem::exists(path("out") + "/rounds.jsonl"));
-  EXPECT_THAT(simulate({"--faults", "heavi", "--seeds", "3"}).err, HasSubstr("heavy"));
+  EXPECT_THAT(run_cli({"simulate", path("e.toml"), "--faults", "heavi", "--seeds", "3"}).err, HasSubstr("heavy"));
+}
+
+TEST_F(Simulate, OneRunUnderALevelOfFaults) {
+  ASSERT_EQ(simulate({}, "calm").code, kOk);
+  ASSERT_EQ(simulate({"--faults", "none"}, "none").code, kOk);
+  ASSERT_EQ(simulate({"--faults", "heavy"}, "heavy").code, kOk);
+  ASSERT_EQ(simulate({"--faults", "heavy", "--first-seed", "5"}, "fifth").code, kOk);
+  EXPECT_EQ(rounds("calm"), rounds("none"));
+  EXPECT_NE(rounds("calm"), rounds("heavy"));
+  EXPECT_NE(rounds("fifth"), rounds("heavy"));
+  const Ran ran = simulate({"--faults", "bogus"}, "bogus");
+  EXPECT_EQ(ran.code, kUsage);
+  EXPECT_THAT(ran.err, HasSubstr("heavy"));
+  EXPECT_FALSE(std::filesystem::exists(path("bogus")));
+}
+
+TEST_F(Simulate, OptionsThatWouldChangeNothingAreRefused) {
+  const std::vector<std::vector<std::string>> wrong = {
+      {"--seeds", "2"},  // beside --output
+      {"--plot", "--resume"}, {"--plot", "--json", path("x.json")},
+      {"--seeds", "0"},       {"--seed", "18446744073709551615"},
+      {"--seed", "-1"},       {"--seed", "99999999999999999999"},
+  };
+  for (const auto& options : wrong) {
+    EXPECT_EQ(simulate(options).code, kUsage) << options[0];
+    EXPECT_FALSE(std::filesystem::exists(path("out"))) << options[0];
+  }
+  EXPECT_EQ(run_cli({"simulate", path("e.toml"), "--seeds", "2", "--json", path("x.json")}).code, kUsage);
+  EXPECT_EQ(run_cli({"simulate", path("e.toml"), "--seeds", "2", "--resume"}).code, kUsage);
 }
 
 TEST_F(Simulate, SharesOfWorkThatFailAreTriedAgainWhereAllMustAnswer) {

@@ -294,6 +294,26 @@ TEST(StateDisk, with_a_damaged_file_is_told_to_the_operator_and_mended_without_a
   world.end_all();
 }
 
+// What it said before it was set right is not said of it any more, though no run asks it.
+TEST(Declined, a_device_that_comes_back_is_not_held_to_what_it_said) {
+  World world(1);
+  world.start_coordinator();
+  world.start_run({.rounds = 10'000, .devices = 1, .data = "marks"});
+  world.start_client(0);
+  const auto reason = [&] {
+    const auto device = world.device("device-0");
+    return device.is_object() ? std::string(device.at("declined").as_string()) : "";
+  };
+  ASSERT_TRUE(eventually([&] { return !reason().empty(); }));
+  world.client(0).kill();
+  ASSERT_TRUE(world.tell("/v1/runs/run/stop"));
+  world.write("device-0.toml", world.read("device-0.toml") + "[data.marks]\npath = \"data\"\n");
+  world.start_client(0);
+  ASSERT_TRUE(eventually([&] { return connected(world, "device-0"); }));
+  EXPECT_EQ(reason(), "");
+  world.end_all();
+}
+
 TEST(Revoked, a_device_is_thrown_out_stays_out_and_may_come_back_when_allowed) {
   World world(2);
   world.start_coordinator();

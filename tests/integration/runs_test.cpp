@@ -55,6 +55,31 @@ TEST(Runs, a_waiting_run_ends_like_one_that_never_waited) {
   world.end_all();
 }
 
+// Bytes of a round that a stop cuts off were sent all the same.
+TEST(Runs, a_stop_takes_nothing_from_what_was_counted) {
+  World world(kDevices);
+  world.start_coordinator();
+  world.start_run({.name = "first", .rounds = 10'000, .devices = kDevices});
+  world.start_run({.name = "second", .rounds = 5, .devices = kDevices});
+  EXPECT_EQ(world.run("second").at("waiting_for").as_string(), "its turn behind run first");
+  EXPECT_THAT(world.gleaner({"run", "show", "second"}), ::testing::HasSubstr("its turn behind run first"));
+  world.start_clients();
+  ASSERT_TRUE(world.reaches(3, "first"));
+  const auto up = [&] { return world.run("first").at("traffic").at("up_bytes").to_number<std::uint64_t>(); };
+  const std::uint64_t before = up();
+  ASSERT_GT(before, 0U);
+  ASSERT_TRUE(world.tell("/v1/runs/first/stop"));
+  EXPECT_GE(up(), before);
+  EXPECT_EQ(world.run("first").at("devices").at("known").as_int64(), kDevices);
+  const std::uint64_t stopped = up();
+  world.finish("second");
+  world.end_all();
+  world.start_coordinator();
+  EXPECT_EQ(up(), stopped);
+  EXPECT_EQ(world.run("first").at("devices").at("known").as_int64(), kDevices);
+  world.end_all();
+}
+
 TEST(Runs, a_device_whose_files_miss_a_label_takes_part) {
   World world(kDevices);
   std::filesystem::create_directory(world.path("few"));

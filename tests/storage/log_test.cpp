@@ -171,11 +171,18 @@ TEST_F(Log, totals_are_those_of_all_rounds) {
   EXPECT_EQ(totals.empty_rounds, 1U);
   EXPECT_EQ(totals.traffic.up_bytes, 20U);
   EXPECT_EQ(totals.traffic.down_index_bytes, 12U);
+  EXPECT_EQ(totals.devices_known, 0U);
   EXPECT_EQ(totals.evaluated, Version{1});
   EXPECT_EQ(totals.accuracy, 0.5);
   EXPECT_EQ(totals.loss, 1.5);
   ASSERT_TRUE(database_->record_evaluation(kRun, {2}, 0.75, 1.0));
   EXPECT_EQ(database_->totals(kRun)->evaluated, Version{2});
+  ASSERT_TRUE(database_->end_run(kRun, {.rest = {.up_bytes = 7, .down_index_bytes = 1}, .devices_known = 9}));
+  EXPECT_EQ(database_->run(kRun)->state, RunState::stopped);
+  EXPECT_EQ(database_->totals(kRun)->traffic.up_bytes, 27U);
+  EXPECT_EQ(database_->totals(kRun)->traffic.down_bytes, totals.traffic.down_bytes);
+  EXPECT_EQ(database_->totals(kRun)->traffic.down_index_bytes, 13U);
+  EXPECT_EQ(database_->totals(kRun)->devices_known, 9U);
 }
 
 TEST_F(Log, patches_and_bytes_are_counted_from_the_snapshot_on) {

@@ -51,6 +51,7 @@ TEST_F(Runs, with_a_taken_name_are_a_conflict) {
 TEST_F(Runs, that_do_not_exist_are_not_found) {
   EXPECT_EQ(database_->run(kRun).error().code(), ErrorCode::not_found);
   EXPECT_EQ(database_->set_run_state(kRun, RunState::paused).error().code(), ErrorCode::not_found);
+  EXPECT_EQ(database_->end_run(kRun, {}).error().code(), ErrorCode::not_found);
   EXPECT_EQ(database_->set_divisor(kRun, 1.0).error().code(), ErrorCode::not_found);
   EXPECT_EQ(database_->set_lineage(kRun, {1}).error().code(), ErrorCode::not_found);
   EXPECT_EQ(database_->issue_plans(kRun, {}).error().code(), ErrorCode::not_found);

@@ -59,6 +59,16 @@ TEST_F(Traces, CsvRowsAreDevices) {
   EXPECT_EQ((*devices)->traits(1).samples_per_s, 1'000.0);
 }
 
+// As spreadsheets write it: a byte order mark before the first name, quotes around names and numbers.
+TEST_F(Traces, CsvOfASpreadsheetIsRead) {
+  const auto devices =
+      csv("\xef\xbb\xbf\"samples_per_s\",uplink_kbit_per_s,downlink_kbit_per_s\r\n\"100\", \"8\" ,16\r\n");
+  ASSERT_TRUE(devices) << devices.error().message();
+  EXPECT_EQ((*devices)->traits(0).samples_per_s, 100.0);
+  EXPECT_EQ((*devices)->traits(0).uplink_bytes_per_s, 1'000.0);
+  EXPECT_THAT(csv_refusal(std::string(kNames) + "\"1,2,3\n"), HasSubstr("devices.csv:2:1: samples_per_s is"));
+}
+
 TEST_F(Traces, CsvMistakesNameFileLineAndColumn) {
   const std::string names(kNames);
   EXPECT_EQ(csv_refusal(names + "1,2,3\n4,  x,6\n"),
