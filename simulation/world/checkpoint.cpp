@@ -130,6 +130,7 @@ Status Federation::checkpoint() {
     round.wants_evaluation = round.wants_evaluation && evaluated_.contains(round.record.version);
   }
   give_out();
+  if (error_) return fail(*error_);  // a checkpoint whose round has no line could not be gone on from
   GLEANER_TRY(write_checkpoint());
   return restart();
 }

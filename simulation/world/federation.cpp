@@ -215,7 +215,7 @@ void Federation::give_out() {
       record.loss = known->second.second;
     }
     evaluated_.erase(evaluated_.begin(), evaluated_.lower_bound(record.version));
-    if (const Status told = needs_.on_round ? needs_.on_round(record) : Status{}; !told) fail_with(told.error());
+    if (const Status told = needs_.on_round ? needs_.on_round(record) : Status{}; !told) return fail_with(told.error());
     rounds_told_ = record.round;
     waiting_.pop_front();
   }

@@ -135,6 +135,7 @@ class Bed {
                             .waves = waves,
                             .greets_frame_by_frame = spec_.greets_frame_by_frame};
     needs.on_round = [&records, this](const RoundRecord& record) -> Status {
+      if (record.round == full_at) return fail(ErrorCode::no_space, "no room for the line");
       records.push_back(record);
       records.back().real_s = 0.0;
       if (record.round == stop_at) stop = true;
@@ -150,6 +151,7 @@ class Bed {
   }
 
   std::uint32_t stop_at = 0;
+  std::uint32_t full_at = 0;                 // the round whose line finds no room
   const SampleSource* other_data = nullptr;  // in the place of the patterns
   WaveTrainer* waves = nullptr;
   std::atomic<bool> stop = false;

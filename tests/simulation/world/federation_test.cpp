@@ -117,6 +117,27 @@ TEST(Federation, AFolderWithAnExperimentIsNotBegunAnew) {
   EXPECT_NE(bed.run().error.find("--resume"), std::string::npos);
 }
 
+// A round whose line finds no room is no round to go on from: the checkpoint before it is.
+TEST(Federation, ACheckpointIsNotBeforeTheLinesOfItsRounds) {
+  const BedSpec spec{.rounds = 6, .checkpoint_every = 2};
+  const Ending whole = Bed(spec).run();
+  ASSERT_EQ(whole.error, "");
+  for (std::uint32_t full_at = 1; full_at <= 6; ++full_at) {
+    Bed bed(spec);
+    bed.full_at = full_at;
+    EXPECT_EQ(bed.run().error, "no room for the line");
+    ASSERT_EQ(bed.records().size(), full_at - 1);
+    bed.full_at = 0;
+    auto going_on = Federation::resume(bed.needs(bed.records()));
+    ASSERT_TRUE(going_on) << going_on.error().message();
+    const std::uint32_t done = (*going_on)->rounds_done();
+    going_on->reset();
+    ASSERT_LE(done, bed.records().size());
+    bed.records().resize(done);
+    EXPECT_EQ(bed.resume(), whole) << full_at;
+  }
+}
+
 TEST(Federation, ResumeWithoutACheckpointSaysSo) {
   Bed bed({.rounds = 2});
   EXPECT_NE(bed.resume().error.find("no checkpoint"), std::string::npos);
