@@ -7,6 +7,7 @@
 #include "common/check.hpp"
 #include "common/hash.hpp"
 #include "protocol/aligned_buffer.hpp"
+#include "simulation/world/virtual_disk.hpp"
 
 namespace gleaner::simulation {
 namespace {
@@ -45,9 +46,9 @@ Status Coordinator::create_run() {
 
 Status Coordinator::open() {
   GLEANER_ASSIGN(database_, Database::open(needs_.database, Database::Access::serve, Database::Durability::process));
-  front_ = needs_.wrap ? needs_.wrap(database_.get()) : database_.get();
+  front_ = in_front_of(*database_, {.is_full = needs_.disk_is_full, .on_really_full = needs_.on_fatal});
   GLEANER_ASSIGN(const RunRow row, database_->run(row_.id));
-  RunEngine::Needs engine{.database = front_,
+  RunEngine::Needs engine{.database = front_.get(),
                           .kernels = needs_.kernels,
                           .evaluation = needs_.evaluation,
                           .outbox = this,
@@ -72,7 +73,7 @@ void Coordinator::crash() {
   std::ranges::fill(members_, Member::away);
   accepted_ = 0;
   engine_.reset();
-  front_ = nullptr;
+  front_.reset();
   database_.reset();
 }
 

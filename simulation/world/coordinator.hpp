@@ -33,7 +33,7 @@ class Coordinator final : public Outbox {
     std::string database;                       // its file
     RunSettings settings;
     std::uint32_t devices = 0;
-    std::function<Database*(Database*)> wrap;  // what stands in front of the database; none: nothing
+    std::function<bool()> disk_is_full;  // of the virtual disk; none: never
     std::function<void()> on_progress;
     std::function<void()> on_finished;
     std::function<void(Error)> on_fatal;
@@ -104,7 +104,7 @@ class Coordinator final : public Outbox {
   Needs needs_;
   RunRow row_;
   std::unique_ptr<Database> database_;
-  Database* front_ = nullptr;
+  std::unique_ptr<Database> front_;  // of database_
   std::shared_ptr<RunEngine> engine_;
   std::uint64_t life_ = 0;  // jobs of an earlier one are lost
   std::map<round::Timer, std::uint64_t> timers_;

@@ -48,7 +48,7 @@ Status Federation::prepare() {
                                  .settings = run,
                                  .devices = devices};
   if (bad_world_) {
-    coordinator.wrap = [this](Database* database) { return bad_world_->in_front_of(database); };
+    coordinator.disk_is_full = [this] { return bad_world_->disk_is_full(); };
   }
   coordinator.on_progress = [this] { look(); };
   coordinator.on_finished = [this] { finished_ = true; };

@@ -9,14 +9,12 @@
 #include "common/random.hpp"
 #include "simulation/experiment.hpp"
 #include "simulation/world/fleet.hpp"
-#include "storage/database.hpp"
 
 namespace gleaner::simulation {
 
 class BadWorld final : public Mishaps {
  public:
   BadWorld(const Faults& faults, std::uint64_t seed, const VirtualTime& time);
-  ~BadWorld() override;
 
   // A checkpoint or the beginning: what is drawn from here on does not depend on what was drawn before.
   void restart(std::uint64_t draw);
@@ -32,20 +30,16 @@ class BadWorld final : public Mishaps {
   };
   RoundFate round_begins();
 
-  // A database whose disk is full for a while now and then.
-  Database* in_front_of(Database* database);
+  bool disk_is_full();  // the coordinator's, for a while now and then
 
  private:
   bool happens(double chance) { return chance > 0 && random_.uniform() < chance; }
-  bool disk_is_full();
 
-  class FullDisk;
   const Faults faults_;
   const std::uint64_t seed_;
   const VirtualTime& time_;
   Random random_;
   Instant full_until_;
-  std::unique_ptr<FullDisk> full_disk_;
 };
 
 }  // namespace gleaner::simulation

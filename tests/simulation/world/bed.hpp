@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -139,6 +140,7 @@ class Bed {
       records.push_back(record);
       records.back().real_s = 0.0;
       if (record.round == stop_at) stop = true;
+      if (after_round) after_round(record.round);
       return {};
     };
     return needs;
@@ -154,7 +156,9 @@ class Bed {
   std::uint32_t full_at = 0;                 // the round whose line finds no room
   const SampleSource* other_data = nullptr;  // in the place of the patterns
   WaveTrainer* waves = nullptr;
+  std::function<void(std::uint32_t)> after_round;
   std::atomic<bool> stop = false;
+  std::string folder() const { return folder_.path(); }
   Experiment& experiment() { return experiment_; }
   std::vector<RoundRecord>& records() { return records_; }
 

@@ -1,4 +1,9 @@
+#include <sys/mount.h>
+
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
+#include <fstream>
 
 #include "bed.hpp"
 
@@ -136,6 +141,29 @@ TEST(Federation, ACheckpointIsNotBeforeTheLinesOfItsRounds) {
     bed.records().resize(done);
     EXPECT_EQ(bed.resume(), whole) << full_at;
   }
+}
+
+// Virtual time makes no room on a real disk: waiting for it there would last a year, and change the rounds after it.
+TEST(Federation, ARealDiskThatIsFullEndsTheExperimentWhichIsGoneOnWithWhenThereIsRoom) {
+  const BedSpec spec{.rounds = 8, .reproducible = false, .more = kTimed, .checkpoint_every = 3};
+  const Ending whole = Bed(spec).run();
+  ASSERT_EQ(whole.error, "");
+  Bed bed(spec);
+  if (::mount("tmpfs", bed.folder().c_str(), "tmpfs", 0, "size=8m") != 0)
+    GTEST_SKIP() << "a small file system cannot be mounted here: " << std::strerror(errno);
+  bed.after_round = [&](std::uint32_t round) {
+    if (round != 4) return;
+    std::ofstream ballast(bed.folder() + "/ballast");
+    while (ballast << std::string(4096, 'x') << std::flush) {
+    }
+  };
+  EXPECT_NE(bed.run().error.find("no space"), std::string::npos);
+  std::filesystem::remove(bed.folder() + "/ballast");
+  bed.after_round = {};
+  bed.records().resize(3);
+  const Ending resumed = bed.resume();
+  ::umount2(bed.folder().c_str(), MNT_DETACH);
+  EXPECT_EQ(resumed, whole);
 }
 
 TEST(Federation, ResumeWithoutACheckpointSaysSo) {
