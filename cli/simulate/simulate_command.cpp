@@ -164,10 +164,16 @@ Result<int> run_experiment(Console& console, const SimulateOptions& options) {
     if (!options.quiet) progress->show(record);
     return {};
   };
+  if (!options.resume) {
+    // Before the first checkpoint, so that what can be gone on with has its files.
+    GLEANER_TRY(Federation::check_new(needs.folder));
+    GLEANER_ASSIGN(output, RoundOutput::create(folder, stage->label()));
+  }
   GLEANER_ASSIGN(const auto federation, options.resume ? Federation::resume(needs) : Federation::create(needs));
   const std::uint32_t done = federation->rounds_done();
-  GLEANER_ASSIGN(output, options.resume ? RoundOutput::resume(folder, stage->label(), done)
-                                        : RoundOutput::create(folder, stage->label()));
+  if (options.resume) {
+    GLEANER_ASSIGN(output, RoundOutput::resume(folder, stage->label(), done));
+  }
   progress.emplace(console, stage->experiment().run.rounds);
   for (const RoundRecord& record : output->rounds()) progress->count(record);
   if (options.resume && !options.quiet) console.out << fmt::format("goes on after round {}\n", done) << std::flush;

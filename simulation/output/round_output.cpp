@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <utility>
 
 #include "common/check.hpp"
@@ -29,8 +30,7 @@ Result<int> open_file(const std::string& path, int flags) {
   const int fd = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | flags, 0644);
   if (fd >= 0) return fd;
   if (errno == EEXIST) {
-    return fail(ErrorCode::conflict,
-                fmt::format("{} is there already: go on with --resume, or give another output directory", path));
+    return fail(ErrorCode::conflict, fmt::format("{} is there already: name another folder with --output", path));
   }
   return system_failure(path, errno);
 }
@@ -50,6 +50,18 @@ Status write_whole(int fd, std::string_view bytes, const std::string& path) {
     bytes.remove_prefix(static_cast<std::size_t>(written));
   }
   return {};
+}
+
+// Whether there is more than what an experiment leaves that was killed before its first round.
+bool has_lines(const std::string& path) {
+  std::error_code code;
+  if (!std::filesystem::exists(path, code)) return false;
+  const std::string header = csv_header();
+  if (!std::filesystem::is_regular_file(path, code) || std::filesystem::file_size(path, code) > header.size())
+    return true;
+  std::ifstream in(path, std::ios::binary);
+  const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  return !in || !header.starts_with(text);
 }
 
 // Where the header and so many lines of the table end; nothing where it has fewer.
@@ -120,13 +132,12 @@ Result<RoundOutput> RoundOutput::create(const std::string& directory, OutputLabe
   RoundOutput output(directory, std::move(label));
   // Both are looked at before either is made: a refusal leaves nothing behind.
   for (const std::string& path : {jsonl_path(directory), csv_path(directory)}) {
-    if (std::filesystem::exists(path, code)) {
-      return fail(ErrorCode::conflict,
-                  fmt::format("{} is there already: go on with --resume, or give another output directory", path));
+    if (has_lines(path)) {
+      return fail(ErrorCode::conflict, fmt::format("{} is there already: name another folder with --output", path));
     }
   }
-  GLEANER_ASSIGN(output.jsonl_, open_file(jsonl_path(directory), O_CREAT | O_EXCL));
-  GLEANER_ASSIGN(output.csv_, open_file(csv_path(directory), O_CREAT | O_EXCL));
+  GLEANER_ASSIGN(output.jsonl_, open_file(jsonl_path(directory), O_CREAT | O_TRUNC));
+  GLEANER_ASSIGN(output.csv_, open_file(csv_path(directory), O_CREAT | O_TRUNC));
   GLEANER_TRY(write_whole(output.csv_, csv_header(), csv_path(directory)));
   return output;
 }

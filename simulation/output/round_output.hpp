@@ -60,7 +60,7 @@ Result<Recording> read_recording(const std::string& path);
 
 class RoundOutput {
  public:
-  // Makes the directory and empty files. Errors: conflict when there are files of an earlier experiment; fatal.
+  // Makes the directory and empty files. Errors: conflict when there are lines of an earlier experiment; fatal.
   static Result<RoundOutput> create(const std::string& directory, OutputLabel label);
 
   // Goes on after last_round (0: none): later lines and half lines are cut off, nothing else is touched. Errors

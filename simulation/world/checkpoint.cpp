@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -161,14 +162,26 @@ Status Federation::restart() {
   return {};
 }
 
-Result<std::unique_ptr<Federation>> Federation::create(Needs needs) {
-  std::unique_ptr<Federation> federation(new Federation(std::move(needs)));
-  for (const std::string_view name : {std::string_view("run.db"), kManifest}) {
-    if (!fs::exists(federation->path_of(std::string(name)))) continue;
+Status Federation::check_new(const std::string& folder) {
+  if (fs::exists(folder + "/" + std::string(kManifest))) {
     return fail(ErrorCode::conflict, fmt::format("{} holds an experiment already: go on with --resume, or name another "
                                                  "folder with --output",
-                                                 federation->needs_.folder));
+                                                 folder));
   }
+  const std::string path = folder + "/run.db";
+  if (!fs::exists(path)) return {};
+  GLEANER_ASSIGN(const auto database, Database::open(path, Database::Access::serve, Database::Durability::process));
+  GLEANER_ASSIGN(const auto runs, database->runs());
+  if (std::ranges::none_of(runs, [](const RunRow& run) { return run.rounds_done > 0; })) return {};
+  return fail(ErrorCode::conflict, fmt::format("{} holds an experiment already, which has no checkpoint to go on from: "
+                                               "name another folder with --output",
+                                               folder));
+}
+
+Result<std::unique_ptr<Federation>> Federation::create(Needs needs) {
+  std::unique_ptr<Federation> federation(new Federation(std::move(needs)));
+  GLEANER_TRY(check_new(federation->needs_.folder));
+  remove_database(federation->path_of("run.db"));  // of one that was killed before it began
   GLEANER_TRY(federation->prepare());
   GLEANER_TRY(federation->coordinator_->create_run());
   // So that one which is stopped early can be resumed too.

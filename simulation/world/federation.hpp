@@ -41,6 +41,8 @@ class Federation final : private VirtualNetwork::Ends {
 
   // A new experiment; conflict: the folder has one already.
   static Result<std::unique_ptr<Federation>> create(Needs needs);
+  // Its errors alone. One that was killed before its first round and its first checkpoint is none.
+  static Status check_new(const std::string& folder);
   // Goes on from the last checkpoint. not_found: there is none; bad_input: of another experiment, names the keys.
   static Result<std::unique_ptr<Federation>> resume(Needs needs);
   // Whether resume() would find the state of this experiment there; its errors otherwise.

@@ -94,6 +94,35 @@ TEST_F(Simulate, AFolderInUseIsNotWrittenOver) {
   EXPECT_EQ(rounds(), before);
 }
 
+// A kill between the first byte of the state and the first checkpoint left a folder that neither way would take.
+TEST_F(Simulate, KilledBeforeItsFirstCheckpointItIsBegunAnew) {
+  ASSERT_EQ(simulate({}, "whole").code, kOk);
+  ASSERT_EQ(simulate({"--rounds", "1", "--checkpoint-every", "0"}).code, kOk);
+  std::filesystem::remove(path("out") + "/rounds.jsonl");
+  std::filesystem::remove(path("out") + "/rounds.csv");
+  EXPECT_EQ(simulate({}).code, kConflict);  // a model that was trained is not thrown away
+  std::filesystem::remove(path("out") + "/state/run.db");
+  write("out/state/run.db", "");
+  write("out/state/run-0.db", "half of a cop");
+  write("out/rounds.jsonl", "");
+  const Ran ran = simulate({});
+  ASSERT_EQ(ran.code, kOk) << ran.err;
+  EXPECT_EQ(rounds(), rounds("whole"));
+}
+
+// Followed, the advice to resume would have cut the lines off.
+TEST_F(Simulate, LinesWithoutTheirStateAreKept) {
+  ASSERT_EQ(simulate({}).code, kOk);
+  const std::string before = read("out/rounds.jsonl");
+  std::filesystem::remove_all(path("out") + "/state");
+  for (const auto& options : {std::vector<std::string>{"--seed", "9"}, std::vector<std::string>{"--resume"}}) {
+    const Ran ran = simulate(options);
+    EXPECT_EQ(ran.code, kConflict);
+    EXPECT_EQ(read("out/rounds.jsonl"), before);
+  }
+  EXPECT_FALSE(std::filesystem::exists(path("out") + "/state/checkpoint"));
+}
+
 TEST_F(Simulate, ResumedAfterItsEndItSaysSoAndStays) {
   ASSERT_EQ(simulate({"--json", path("first.json")}).code, kOk);
   const std::string before = read("out/rounds.jsonl");

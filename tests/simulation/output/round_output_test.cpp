@@ -95,12 +95,25 @@ TEST_F(Outputs, AnEarlierExperimentIsNotWrittenOver) {
   const auto again = RoundOutput::create(directory_, kLabel);
   ASSERT_FALSE(again);
   EXPECT_EQ(again.error().code(), ErrorCode::conflict);
-  EXPECT_THAT(again.error().message(), HasSubstr("rounds.jsonl is there already: go on with --resume"));
+  EXPECT_THAT(again.error().message(), HasSubstr("rounds.jsonl is there already: name another folder with --output"));
   EXPECT_EQ(jsonl(), before);
   TempFolder other;
   other.write("rounds.csv", "mine");
   EXPECT_FALSE(RoundOutput::create(other.path().string(), kLabel));
   EXPECT_FALSE(std::filesystem::exists(other / "rounds.jsonl"));
+}
+
+TEST_F(Outputs, WhatWasKilledBeforeItsFirstRoundIsBegunAnew) {
+  std::filesystem::create_directories(directory_);
+  for (const std::size_t cut : {std::size_t{0}, std::size_t{9}, csv_header().size()}) {
+    append_to("rounds.jsonl", "");
+    append_to("rounds.csv", csv_header().substr(0, cut));
+    const auto output = RoundOutput::create(directory_, kLabel);
+    ASSERT_TRUE(output) << output.error().message();
+    EXPECT_EQ(jsonl(), "");
+    EXPECT_EQ(csv(), csv_header());
+    std::filesystem::remove(directory_ + "/rounds.csv");
+  }
 }
 
 // However many rounds were written beyond the state, and however much of the next line: what is there in the end is
