@@ -117,8 +117,10 @@ std::string where_it_lies(const std::string& folder, std::uint64_t model_hash) {
                      to_hex(model_hash));
 }
 
-std::string how_it_goes_on(const Federation& federation) {
+std::string how_it_goes_on(const Federation& federation, bool has_checkpoints) {
   const std::uint32_t done = federation.rounds_done();
+  if (!has_checkpoints)
+    return fmt::format("Stopped after round {}. Without checkpoints there is nothing to go on from.\n", done);
   const std::uint32_t from = federation.resumable_from();
   std::string again;
   if (from + 1 == done) again = fmt::format(": it runs round {} again", done);
@@ -182,7 +184,7 @@ Result<int> run_experiment(Console& console, const SimulateOptions& options) {
   if (!options.quiet) progress->end();
   console.out << final_table(stage->label(), output->rounds());
   if (end == Federation::End::stopped) {
-    console.out << how_it_goes_on(*federation);
+    console.out << how_it_goes_on(*federation, options.resume || needs.checkpoint_every != 0);
   }
   if (end == Federation::End::time_limit) console.out << "The limit of virtual time is reached.\n";
   console.out << where_it_lies(folder, federation->status().row.model_hash);

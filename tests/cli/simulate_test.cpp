@@ -137,6 +137,14 @@ TEST_F(Simulate, ResumedAfterItsEndItSaysSoAndStays) {
   EXPECT_EQ(json::parse(read("second.json")).as_object().at("model_hash"), figures.at("model_hash"));
 }
 
+TEST_F(Simulate, StoppedWithoutCheckpointsItPromisesNoResume) {
+  const std::string command = std::string("timeout -s INT 0.5 ") + GLEANER_PROGRAM + " simulate " + path("e.toml") +
+                              " --rounds 100000 --checkpoint-every 0 --output " + path("out") + " > " + path("said") +
+                              " 2>&1";
+  (void)std::system(command.c_str());
+  EXPECT_THAT(read("said"), HasSubstr("Without checkpoints there is nothing to go on from"));
+}
+
 TEST_F(Simulate, OneFolderIsForOneAtATime) {
   ASSERT_EQ(simulate({"--rounds", "2"}).code, kOk);
   const std::string before = read("out/rounds.jsonl");
