@@ -81,7 +81,8 @@ config::Schema schema_of(ClientConfig& client) {
          .description = "The first wait."},
         {.name = "max",
          .kind = config::duration(client.retry_max, {std::chrono::milliseconds(10), std::chrono::hours(24)}),
-         .description = "The longest wait."}}},
+         .description = "The longest wait, whatever a coordinator asks for: so long may a device take that was "
+                        "allowed again."}}},
       {"log",
        "What is logged, and where to.",
        {{.name = "level",

@@ -33,8 +33,7 @@ class ResidualRule final : public UploadRule {
       if (std::isfinite(side) && side >= 0.0) left.push_back(side);
     }
     if (left.empty()) return 0.0F;
-    const auto share = static_cast<std::ptrdiff_t>(std::lround(skip_share_ * static_cast<double>(left.size())));
-    const auto skipping = std::min(share, std::ssize(left) - 1);
+    const auto skipping = static_cast<std::ptrdiff_t>(skip_share_ * static_cast<double>(left.size()));
     std::ranges::nth_element(left, left.begin() + skipping);
     return threshold_from(left[static_cast<std::size_t>(skipping)]);
   }

@@ -1,5 +1,5 @@
 // Checkpoints: the database's copy, the devices' states, and a manifest that names both, made last. The manifest is
-// "GLNRSIM1", then what manifest_bytes() writes, then u64 XXH3-64 of all before it.
+// "GLNRSIM2", then what manifest_bytes() writes, then u64 XXH3-64 of all before it.
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kMagic = "GLNRSIM1";
+constexpr std::string_view kMagic = "GLNRSIM2";
 constexpr std::string_view kManifest = "checkpoint";
 
 Status copy_and_sync(const std::string& from, const std::string& to) {
@@ -99,6 +99,7 @@ Bytes Federation::manifest_bytes(const DeviceStates::Manifest& states) const {
   out.put(rounds_closed_);
   out.put(time_.now());
   out.put(real_seconds());
+  out.put(samples_trained());
   put_text(out, states.file);
   out.put(states.bytes);
   out.put(bytes_given_);
@@ -212,6 +213,7 @@ Status Federation::read_checkpoint() {
   rounds_closed_ = rounds_told_ = checkpoint_round_ = in.get<std::uint32_t>();
   time_ = VirtualTime(in.get<Instant>());
   real_seconds_before_ = in.get<double>();
+  samples_trained_before_ = in.get<std::uint64_t>();
   DeviceStates::Manifest states;
   states.file = get_text(in);
   states.bytes = in.get<std::uint64_t>();

@@ -18,6 +18,9 @@ namespace {
 
 constexpr std::uint64_t kHeadBytes = 3 * sizeof(std::uint64_t);
 constexpr std::uint64_t kRewriteBytesMin = 64ULL << 20;  // smaller files may be mostly old
+// How many times as long as what counts the file may be before it is written anew.
+constexpr std::uint64_t kRewriteWithHoles = 30;
+constexpr std::uint64_t kRewriteWithoutHoles = 3;
 
 Error from_errno(const std::string& what, const std::string& path) {
   const int code = errno;
@@ -108,12 +111,27 @@ Status DeviceStates::save(std::uint32_t device, std::shared_ptr<const Bytes> byt
   } else {
     state.in_use = used_.insert(used_.end(), device);
   }
-  if (!state.fresh) live_bytes_ -= kHeadBytes + state.length;
+  if (!state.fresh) forget(state);
   state.fresh = true;
   state.length = bytes->size();
   memory_bytes_ += bytes->size();
   state.bytes = std::move(bytes);
   return {};
+}
+
+void DeviceStates::forget(const State& state) {
+  live_bytes_ -= kHeadBytes + state.length;
+  const Record record = {state.offset, state.length};
+  if (state.offset >= checkpoint_bytes_) return punch(record);
+  old_.push_back(record);
+}
+
+// Best effort: a hole that is not made costs room alone.
+void DeviceStates::punch(const Record& record) {
+  if (!makes_holes_) return;
+  const int done = ::fallocate(descriptor_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                               static_cast<off_t>(record.offset + kHeadBytes), static_cast<off_t>(record.length));
+  makes_holes_ = done == 0 || errno != EOPNOTSUPP;
 }
 
 Status DeviceStates::make_room(std::uint64_t bytes, std::size_t kept) {
@@ -210,6 +228,8 @@ Status DeviceStates::write_anew() {
   }
   if (old_descriptor >= 0) ::close(old_descriptor);
   old_file_ = old_file;
+  old_.clear();
+  older_.clear();
   return {};
 }
 
@@ -217,8 +237,11 @@ Result<DeviceStates::Manifest> DeviceStates::checkpoint() {
   const std::scoped_lock lock(mutex_);
   if (!old_file_.empty()) ::unlink((folder_ + "/" + std::exchange(old_file_, {})).c_str());
   if (states_.empty()) return Manifest{};
+  for (const Record& record : older_) punch(record);
+  older_ = std::exchange(old_, {});
   const std::uint64_t fresh_bytes = memory_bytes_;
-  if (file_bytes_ > kRewriteBytesMin && file_bytes_ + fresh_bytes > 3 * (live_bytes_ + fresh_bytes)) {
+  const std::uint64_t times = makes_holes_ ? kRewriteWithHoles : kRewriteWithoutHoles;
+  if (file_bytes_ > kRewriteBytesMin && file_bytes_ + fresh_bytes > times * (live_bytes_ + fresh_bytes)) {
     GLEANER_TRY(write_anew());
   } else {
     // In the order of devices, so that the file's bytes do not depend on a hash table.
@@ -230,6 +253,7 @@ Result<DeviceStates::Manifest> DeviceStates::checkpoint() {
     for (const std::uint32_t device : fresh) GLEANER_TRY(append(device, states_.at(device)));
   }
   if (::fsync(descriptor_) != 0) return fail(from_errno("cannot sync", path()));
+  checkpoint_bytes_ = file_bytes_;
   return Manifest{.file = file_, .bytes = file_bytes_};
 }
 
@@ -251,14 +275,14 @@ Status DeviceStates::restore(const Manifest& manifest) {
       return fail(ErrorCode::corrupt, fmt::format("{}: damaged at byte {}", path(), offset));
     }
     State& state = states_[static_cast<std::uint32_t>(device)];
-    if (!state.fresh) live_bytes_ -= kHeadBytes + state.length;
+    if (!state.fresh) forget(state);
     state.offset = offset;
     state.length = length;
     state.fresh = false;
     live_bytes_ += kHeadBytes + length;
     offset += kHeadBytes + length;
   }
-  file_bytes_ = manifest.bytes;
+  file_bytes_ = checkpoint_bytes_ = manifest.bytes;
   if (::ftruncate(descriptor_, static_cast<off_t>(file_bytes_)) != 0) return fail(from_errno("cannot cut", path()));
   return {};
 }

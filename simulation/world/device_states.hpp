@@ -4,7 +4,8 @@
 // checkpoint leaves behind. Nothing is ever dropped. load() and has() from any thread; all else from the owner's.
 //
 // The file is a log: a record is u64 device, u64 length, u64 XXH3-64 of the bytes, the bytes; the newest of a device
-// counts. A checkpoint writes it anew when most of it is old.
+// counts. Older ones give their room back to the disk as holes in the file, as soon as no checkpoint needs them; where
+// the file system makes no holes, a checkpoint writes the file anew when most of it is old.
 
 #include <cstdint>
 #include <list>
@@ -12,6 +13,7 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "common/bytes.hpp"
 #include "common/error.hpp"
@@ -57,7 +59,14 @@ class DeviceStates {
     std::list<std::uint32_t>::iterator in_use;  // while bytes is set
   };
 
+  struct Record {
+    std::uint64_t offset;
+    std::uint64_t length;  // of the state
+  };
+
   Status open_file();
+  void forget(const State& state);   // its record in the file, for a newer one
+  void punch(const Record& record);  // its head stays, so that the records can still be walked
   Status append(std::uint32_t device, State& state);
   // Writes out the longest unused; the `kept` newest stay, though they be over the budget.
   Status make_room(std::uint64_t bytes, std::size_t kept);
@@ -79,6 +88,10 @@ class DeviceStates {
   std::uint64_t file_bytes_ = 0;
   std::uint64_t live_bytes_ = 0;  // of the file: records that count
   std::uint32_t generation_ = 0;
+  bool makes_holes_ = true;
+  std::uint64_t checkpoint_bytes_ = 0;  // of the file: the newest checkpoint's
+  std::vector<Record> old_;             // that the newest checkpoint needs,
+  std::vector<Record> older_;           // and that only the one before does
 };
 
 }  // namespace gleaner::simulation

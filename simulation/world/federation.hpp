@@ -59,7 +59,8 @@ class Federation final : private VirtualNetwork::Ends {
   const LineBytes& bytes() const { return network_->bytes(); }
   double virtual_seconds() const { return to_seconds(time_.now().since_start); }
   double real_seconds() const;  // all attempts together
-  std::uint64_t samples_trained() const { return fleet_->samples_trained(); }
+  // Over all attempts, but for what a resumed one had trained beyond its checkpoint.
+  std::uint64_t samples_trained() const { return samples_trained_before_ + fleet_->samples_trained(); }
   std::uint64_t events() const { return time_.happened(); }
   std::uint64_t crashes() const { return crashes_ + fleet_->crashes(); }
   const DeviceStates& states() const { return *states_; }
@@ -128,6 +129,7 @@ class Federation final : private VirtualNetwork::Ends {
   std::map<std::uint32_t, std::pair<double, double>> evaluated_;  // by version
   Instant real_began_;
   double real_seconds_before_ = 0.0;
+  std::uint64_t samples_trained_before_ = 0;
   std::uint64_t crashes_ = 0;
 };
 
